@@ -113,7 +113,8 @@ class SavedFile {
   }
 
  private:
-  /// Without the interpreter lock. What `body` throws is a failure of the package here, or what Python has thrown in it.
+  /// Without the interpreter lock. What `body` throws is a failure of the package here, or what Python has thrown in
+  /// it.
   void guarded(const std::function<void()>& body) const {
     int32_t status = 0;
     {
@@ -157,12 +158,12 @@ py::dict tensors_by_name(const std::map<std::string, at::Tensor>& tensors) {
 void add_saved_file(py::module_& module) {
   using Step = std::optional<int64_t>;
   using Text = const std::string&;
-  const auto shown = [](const SavedContent& content) { return py::capsule(new SavedContent(content), [](void* each) {
-    delete static_cast<SavedContent*>(each);
-  }); };
+  const auto shown = [](const SavedContent& content) {
+    return py::capsule(new SavedContent(content), [](void* each) { delete static_cast<SavedContent*>(each); });
+  };
   py::class_<SavedFile>(module, "SavedFile", "A saved recording, run without Python.")
-      .def(py::init<const std::string&, const std::string&, const std::string&, py::object, bool>(),
-           py::arg("plugin"), py::arg("file"), py::arg("device"), py::arg("average"), py::arg("starts_generator"))
+      .def(py::init<const std::string&, const std::string&, const std::string&, py::object, bool>(), py::arg("plugin"),
+           py::arg("file"), py::arg("device"), py::arg("average"), py::arg("starts_generator"))
       .def("call", &SavedFile::call, py::arg("name"), py::arg("args"), py::arg("named"))
       .def(
           "written",
@@ -180,26 +181,23 @@ void add_saved_file(py::module_& module) {
             return made;
           },
           "Name, arguments and operators of each recording, and whether it changes an argument.")
-      .def("parameters", [](const SavedFile& file) { return file.ask([](SavedModule& all) { return all.parameters(); }); })
+      .def("parameters",
+           [](const SavedFile& file) { return file.ask([](SavedModule& all) { return all.parameters(); }); })
       .def("arrays",
-           [](const SavedFile& file) { return tensors_by_name(file.ask([](SavedModule& all) { return all.arrays(); })); })
+           [](const SavedFile& file) {
+             return tensors_by_name(file.ask([](SavedModule& all) { return all.arrays(); }));
+           })
       .def("numbers", [](const SavedFile& file) { return file.ask([](SavedModule& all) { return all.numbers(); }); })
-      .def("number",
-           [](const SavedFile& file, Text name) { return file.ask([&](SavedModule& all) { return all.number(name); }); })
-      .def("set_number",
-           [](const SavedFile& file, Text name, double value) {
-             file.tell([&](SavedModule& all) { all.set_number(name, value); });
-           })
-      .def("told",
-           [](const SavedFile& file, const char* name) { return file.ask([&](SavedModule& all) { return all.told(name); }); })
-      .def("write",
-           [](const SavedFile& file, Text path, bool with_tapes, Step step) {
-             file.tell([&](SavedModule& all) { all.write(path, with_tapes, step); });
-           })
-      .def("read",
-           [shown](const SavedFile& file, Text path) {
-             return shown(file.ask([&](SavedModule& all) { return all.read(path); }));
-           })
+      .def("number", [](const SavedFile& file,
+                        Text name) { return file.ask([&](SavedModule& all) { return all.number(name); }); })
+      .def("set_number", [](const SavedFile& file, Text name,
+                            double value) { file.tell([&](SavedModule& all) { all.set_number(name, value); }); })
+      .def("told", [](const SavedFile& file,
+                      const char* name) { return file.ask([&](SavedModule& all) { return all.told(name); }); })
+      .def("write", [](const SavedFile& file, Text path, bool with_tapes,
+                       Step step) { file.tell([&](SavedModule& all) { all.write(path, with_tapes, step); }); })
+      .def("read", [shown](const SavedFile& file,
+                           Text path) { return shown(file.ask([&](SavedModule& all) { return all.read(path); })); })
       .def("go_on_from", [](const SavedFile& file, const py::capsule& content, Text path) {
         const SavedContent& read = *content.get_pointer<SavedContent>();
         file.tell([&](SavedModule& all) { all.go_on_from(read, path); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/// A file of recorded functions as Python runs it. The plug-in implements it, and the extension finds it by one exported
-/// function: both are of one build.
+/// A file of recorded functions as Python runs it. The plug-in implements it, and the extension finds it by one
+/// exported function: both are of one build.
 #pragma once
 
 #include <functional>

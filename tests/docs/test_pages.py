@@ -95,8 +95,8 @@ def test_citation_has_the_version_of_the_library() -> None:
 
 def test_stability_has_the_formats_of_files() -> None:
     from ftn_pytorch.checkpoint import file
-    from ftn_pytorch.saved import writing
     from ftn_pytorch.diagnosis import call_recorder
+    from ftn_pytorch.saved import writing
 
     text = (ROOT / "docs" / "stability.md").read_text()
     rows = re.findall(r"^\| ([a-z ]+) \(.+?\) \| (\d+) \|", text, re.MULTILINE)

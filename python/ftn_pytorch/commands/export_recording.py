@@ -171,7 +171,9 @@ class _Export:
             return "any batch size" if all(tape["least"] == 1 for tape in tapes) else "any batch size from 2 on"
         return f"batches of {', '.join(map(str, self._sizes or self._any[:1]))}"
 
-    def _settle_sizes(self, part: str, found: dict[str, list[Plain]], plain: dict[tuple[str, int], list[Plain]]) -> bool:
+    def _settle_sizes(
+        self, part: str, found: dict[str, list[Plain]], plain: dict[tuple[str, int], list[Plain]]
+    ) -> bool:
         """Whether a recording for any batch size is one for fewer, since script or torch decide by the size.
 
         A batch of one row may be refused, such as by batch normalisation, or be another case.

@@ -77,7 +77,9 @@ class SavedRecording(Checkpoint):
         arrays = self.arrays
         found = {name: arrays[place] for name, place in self._held.parameters()}
         if not found:
-            raise FtnPytorchError("HOOK", f"{self.path} tells no parameters: it has none, or an earlier version wrote it")
+            raise FtnPytorchError(
+                "HOOK", f"{self.path} tells no parameters: it has none, or an earlier version wrote it"
+            )
         return found
 
     def described(self, name: str) -> list[str]:
@@ -158,7 +160,9 @@ def opened(path: str, device: str = "", starts_generator: bool = True) -> Any:
     """
     module = extension.module()
     if module is None:
-        raise FtnPytorchError("IMPORT", f"{path} is a saved recording, which cannot be run here: {extension.obstacle()}")
+        raise FtnPytorchError(
+            "IMPORT", f"{path} is a saved recording, which cannot be run here: {extension.obstacle()}"
+        )
     plugin = os.path.join(os.path.dirname(module.__file__), _PLUGIN)
     return module.SavedFile(plugin, path, device, sums.average_here, starts_generator)
 

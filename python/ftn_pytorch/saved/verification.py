@@ -94,7 +94,8 @@ def _compare(path: str, name: str, tape: Tape, arrays: Mapping[str, Any], gradie
 def _examples(tape: Tape) -> list[Any]:
     """Arguments, the same each time; what is one tensor in the recording is one here."""
     generator = torch.Generator().manual_seed(1)
-    slots, made = iter(tape.inputs), {}
+    slots = iter(tape.inputs)
+    made: dict[int, Any] = {}
     return [
         each.value if each.dtype is None else made.setdefault(next(slots), _example(each, tape, generator))
         for each in tape.arguments

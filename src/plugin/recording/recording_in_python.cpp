@@ -31,8 +31,8 @@ std::vector<recording::SavedFunction> RecordingModel::functions() const {
   std::vector<recording::SavedFunction> all;
   for (const auto& [name, function] : loaded_->functions)
     for (const auto& recorded : function.recorded)
-      all.push_back({name, recorded->tape.described(), recorded->tape.operators,
-                     !recorded->tape.written_inputs.empty()});
+      all.push_back(
+          {name, recorded->tape.described(), recorded->tape.operators, !recorded->tape.written_inputs.empty()});
   return all;
 }
 
@@ -48,7 +48,8 @@ c10::IValue RecordingModel::run(const std::string& name, const recording::SavedA
 
 std::vector<std::size_t> RecordingModel::written(const std::string& name, const recording::SavedArguments& given) {
   std::vector<std::size_t> places;
-  with(name, [&](RecordedFunction& function) { places = RecordedCall(settings_, function, given).written(loaded_->state); });
+  with(name,
+       [&](RecordedFunction& function) { places = RecordedCall(settings_, function, given).written(loaded_->state); });
   return places;
 }
 

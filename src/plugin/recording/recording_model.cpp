@@ -135,8 +135,7 @@ void RecordingModel::with(std::string_view name, const Body& body) {
 void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) {
   if (name == set_function) return change_number(inputs);
   if (name == get_function) return tell_number(inputs, answer);
-  with(name.empty() ? forward_function : name,
-       [&](RecordedFunction& function) { run(function, inputs, answer); });
+  with(name.empty() ? forward_function : name, [&](RecordedFunction& function) { run(function, inputs, answer); });
 }
 
 void RecordingModel::run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer) {
