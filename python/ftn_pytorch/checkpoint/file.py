@@ -121,7 +121,7 @@ def _read_back(part: str, path: str, read: Callable[[str], None]) -> None:
             text = f"{path} cannot be written: {found}. The disk gives back what it was not given: write elsewhere"
             raise FtnPytorchError("FILE", text) from failure
         if failure.status == "HOOK":
-            raise FtnPytorchError("HOOK", f"{path} is not written, and an older file stays: {found}") from failure
+            raise FtnPytorchError("HOOK", f"{path} is not written: {found}") from failure
         text = f"{path} cannot be written, since no restart could read it: {found}. The older file stays"
         raise FtnPytorchError("RESULT_TYPE", text) from failure
 

@@ -7,6 +7,7 @@ What the script has stays as it is: its recordings run on copies, with arguments
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -21,26 +22,6 @@ from ..recording.recorded_call import Tape
 from ..recording.returned import filled, parts
 from ..recording.tape import address_of, is_of_ranks
 from . import saved_recording
-
-
-class _Copies:
-    """Copies of tensors, each memory once."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, Any] = {}
-
-    def of(self, tensor: Any) -> Any:
-        address = address_of(tensor)
-        if address not in self._made:
-            options = {"dtype": torch.uint8, "device": tensor.device}
-            self._made[address] = torch.empty(0, **options).set_(tensor.untyped_storage()).clone()
-        place = tensor.storage_offset(), tensor.shape, tensor.stride()
-        return torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
-            self._made[address].untyped_storage(), *place
-        )
-
-    def has(self, tensor: Any) -> bool:
-        return address_of(tensor) in self._made
 
 
 def verify(
@@ -58,8 +39,8 @@ def verify(
 
 
 def _compare(path: str, name: str, tape: Tape, arrays: Mapping[str, Any], gradients: Mapping[int, list[str]]) -> None:
-    given, again, copies = _examples(tape), _examples(tape), _Copies()
-    constants = [(slot, copies.of(tensor)) for slot, tensor in tape.constants]
+    given, again = _examples(tape), _examples(tape)
+    constants, state = _copied(tape, arrays)
     replay = extension.module().Replay(tuple(given), {}, dataclasses.replace(tape, constants=constants))
     try:
         with _as_before(tape):
@@ -79,16 +60,21 @@ def _compare(path: str, name: str, tape: Tape, arrays: Mapping[str, Any], gradie
     there = saved.arrays()
     pairs = [("a result", *pair) for pair in zip(parts(filled(tape.template, results)), parts(result))]
     pairs += [("an argument", *pair) for pair in zip(given, again)]
-    pairs += [
-        (each, copies.of(tensor), there[each])
-        for each, tensor in arrays.items()
-        if isinstance(tensor, torch.Tensor) and copies.has(tensor) and each in there
-    ]
+    pairs += [(each, tensor, there[each]) for each, tensor in state.items() if each in there]
     for (parameter, slot, _), gradient in zip(tape.gradients_after, made):
         pairs += [(each, gradient, there.get(each)) for each in gradients.get(id(parameter), ()) if slot >= 0]
     for what, one, other in pairs:
         if not is_same(one, other, 0):
             raise FtnPytorchError("HOOK", f"{name} gives other numbers out of the file than in the script: {what}")
+
+
+def _copied(tape: Tape, arrays: Mapping[str, Any]) -> tuple[list[tuple[int, Any]], dict[str, Any]]:
+    """The constants of a recording, and the arrays in their memory, which they share in the copies, too."""
+    tensors = {each: tensor for each, tensor in arrays.items() if isinstance(tensor, torch.Tensor)}
+    used = {address_of(tensor) for _, tensor in tape.constants}
+    constants = [(slot, tensor.detach()) for slot, tensor in tape.constants]
+    state = {each: tensor.detach() for each, tensor in tensors.items() if address_of(tensor) in used}
+    return copy.deepcopy((constants, state))
 
 
 def _examples(tape: Tape) -> list[Any]:
