@@ -233,7 +233,11 @@ def _recording() -> Finding:
     from ..recording import extension  # needs torch
 
     why = extension.obstacle()
-    return Finding("recording", NOTE, f"off, also saved recordings in Python: {why}") if why else Finding("recording", OK, "can be used")
+    return (
+        Finding("recording", NOTE, f"off, also saved recordings in Python: {why}")
+        if why
+        else Finding("recording", OK, "can be used")
+    )
 
 
 def _gpu(torch: Any) -> Finding:
