@@ -22,13 +22,13 @@ _PLACES = {
     "broadcast": "ranks.broadcasts",
     "host": "system.host_values",
     "init_process_group": "ranks.process_group",
-    "load_recording": "checkpoint.saved_recording",
+    "load_recording": "saved.saved_recording",
     "lock": "system.fair_lock",
     "procedure": "tensors.procedures",
     "rank": "ranks.own_rank",
     "recorded": "recording",
     "require_equal": "ranks.equality",
-    "save_recording": "checkpoint.recordings",
+    "save_recording": "saved.writing",
     "world_size": "ranks.own_rank",
 }
 

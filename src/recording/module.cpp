@@ -3,6 +3,7 @@
 /// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
 /// Python binding.
 #include "recording/description.hpp"
+#include "recording/saved_file.hpp"
 #include "recording/validity.hpp"
 
 namespace fpt::recording {
@@ -365,5 +366,6 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       "address_of",
       [](const py::object& tensor) { return reinterpret_cast<std::uintptr_t>(&THPVariable_Unpack(tensor.ptr())); },
       py::arg("tensor"), "Where the tensor of libtorch lies that is behind one of Python, as long as that lives.");
+  fpt::recording::add_saved_file(module);
   module.def("is_intercepted", &fpt::recording::is_intercepted, "Whether operators of this thread go elsewhere.");
 }

@@ -94,12 +94,13 @@ def test_citation_has_the_version_of_the_library() -> None:
 
 
 def test_stability_has_the_formats_of_files() -> None:
-    from ftn_pytorch.checkpoint import file, recording_file
+    from ftn_pytorch.checkpoint import file
     from ftn_pytorch.diagnosis import call_recorder
+    from ftn_pytorch.saved import writing
 
     text = (ROOT / "docs" / "stability.md").read_text()
     rows = re.findall(r"^\| ([a-z ]+) \(.+?\) \| (\d+) \|", text, re.MULTILINE)
-    formats = {"checkpoint": file.FORMAT, "saved recording": recording_file.FORMAT}
+    formats = {"checkpoint": file.FORMAT, "saved recording": writing.FORMAT}
     assert dict(rows) == {
         name: str(number) for name, number in {**formats, "folder of recorded calls": call_recorder.FORMAT}.items()
     }

@@ -254,7 +254,7 @@ def exported_by(library: Path) -> list[str]:
 @pytest.mark.parametrize(
     "library, names",
     [
-        ("libftn_pytorch_direct.so", ["fpt_direct_table_get"]),
+        ("libftn_pytorch_direct.so", ["fpt_direct_table_get", "fpt_saved_modules_get"]),
         ("libftn_pytorch_python*.so", []),
         ("_ftn_pytorch_recording.*.so", ["PyInit__ftn_pytorch_recording"]),
     ],

@@ -18,7 +18,7 @@ FLOORS = [
     {"values", "ranks"},
     {"recording", "script"},
     {"checkpoint", "tensors"},
-    {"kit", "halo"},
+    {"kit", "halo", "saved"},
     {"runners", "diagnosis"},
     {"opening"},
     {"_embed"},

@@ -18,12 +18,12 @@ from typing import Any
 import torch
 
 from ftn_pytorch import save_recording
-from ftn_pytorch.checkpoint import recordings
 from ftn_pytorch.checkpoint.script import ScriptCheckpoint
 from ftn_pytorch.errors import FtnPytorchError
-from ftn_pytorch.recording import distinct, function
+from ftn_pytorch.recording import function
 from ftn_pytorch.recording.arguments import leaves
 from ftn_pytorch.recording.recorder import ALONE
+from ftn_pytorch.saved import distinct, writing
 from ftn_pytorch.values import optimizer_settings
 from ftn_pytorch.values.contents import memory_of
 from ftn_pytorch.values.results import parts_of
@@ -209,7 +209,7 @@ class State:
     def __init__(self, names: dict[str, Any], given: Any) -> None:
         self.checkpoint = ScriptCheckpoint("the script", {})
         self.checkpoint.use(names, None)
-        encoder, _, arrays = recordings.live(self.checkpoint, "nowhere")
+        encoder, _, arrays = writing.live(self.checkpoint, "nowhere")
         handed = {memory_of(each) for each in leaves(given) if isinstance(each, torch.Tensor)} - {0}
         tensors = {name: each for name, each in arrays.items() if isinstance(each, torch.Tensor)}
         self.arrays = {name: each.detach().clone() for name, each in tensors.items() if memory_of(each) not in handed}

@@ -9,7 +9,7 @@ from ftn_pytorch.opening import open_runner
 
 torch = pytest.importorskip("torch")
 
-from ftn_pytorch.recording import any_batch  # noqa: E402
+from ftn_pytorch.saved import any_batch  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -125,6 +125,23 @@ def test_numbers_are_those_of_the_script(export, case):
     script, output, told = export(*CASES[case])
     assert told.count("any batch size") == 2 and "FAILED" not in told, told
     compare(script, output, *CASES[case][3:], (1, 2, 3, 65, 300))
+
+
+@pytest.mark.parametrize(
+    "forward, size",
+    [
+        ("torch.cdist(x, x) @ x", 2),
+        ("torch.linalg.multi_dot([x, x.t(), x, torch.eye(4)])", 2),
+        ("torch.cat([net(rows) for rows in x.split(256)])", 257),
+        ("net(x) * (2.0 if x.shape[0] > 500 else 1.0)", 512),
+    ],
+)
+def test_what_torch_or_the_script_decide_by_the_size_is_told(export, forward, size):
+    script, output, told = export("nn.Linear(4, 3)", forward, MSE, "32x4", "32x3")
+    assert f"ftn_pytorch_forward: for a batch of 32 only, because a batch of {size} computes something else" in told
+    with pytest.raises(FtnPytorchError, match=r"its recordings take: x float32 \(32, 4\)"):
+        compare(script, output, "32x4", "32x3", (33,))
+    compare(script, output, "32x4", "32x3", (32,))
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Settings of torch in saved recordings: those of the script, during calls of the file, and never beside them."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from build_tree import build_folder  # noqa: E402
 from promises.program_without_python import Program  # noqa: E402
 
 from ftn_pytorch import load_recording, recorded, save_recording  # noqa: E402
-from ftn_pytorch.recording import kernel_settings  # noqa: E402
+from ftn_pytorch.errors import FtnPytorchError  # noqa: E402
+from ftn_pytorch.saved import kernel_settings  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -42,6 +44,24 @@ def state():
     return {**kernel_settings.current(), **kernel_settings._attributes(), "default_dtype": torch.get_default_dtype()}
 
 
+def put(wanted):
+    if "default_dtype" in wanted:
+        torch.set_default_dtype(wanted["default_dtype"])
+    if "deterministic" in wanted:
+        torch.use_deterministic_algorithms(wanted["deterministic"], warn_only=wanted["deterministic_warn_only"])
+    for name in kernel_settings._attributes().keys() & wanted:
+        setattr(*kernel_settings._PLACES[name], wanted[name])
+
+
+@contextlib.contextmanager
+def held(wanted):
+    """The process has these settings."""
+    before = state()
+    put(wanted)
+    yield
+    put(before)
+
+
 def saved(path):
     """A file of a function that makes numbers of the default type."""
 
@@ -54,20 +74,14 @@ def saved(path):
     return save_recording(str(path), {"step": step}, names={})
 
 
-def test_settings_of_a_script_hold_in_calls_of_its_file_alone(tmp_path, monkeypatch):
-    before = state()
-    with kernel_settings.held(OTHERS):
-        file = saved(tmp_path / "step.ftr")
-    opened, seen = load_recording(file), []
-    tape = opened._tapes["step"][0]
-    run = tape.run
-    monkeypatch.setattr(tape, "run", lambda *given: seen.append(state()) or run(*given))
-    opened.call("step", torch.ones(4, dtype=torch.float64))
-    monkeypatch.setattr(tape, "run", lambda *given: seen.append(state()) or 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        opened.call("step", torch.ones(4, dtype=torch.float64))
-    for name, value in OTHERS.items():
-        assert [each[name] for each in seen] == [value, value] != [before[name]] * 2, name
+def test_settings_of_a_script_hold_in_calls_of_its_file_alone(tmp_path):
+    """What holds during a call: tests/cpp/plugin/recording/test_call_settings.cpp."""
+    before, x = state(), torch.ones(4, dtype=torch.float64)
+    with held(OTHERS):
+        opened = load_recording(saved(tmp_path / "step.ftr"))
+    assert torch.equal(opened.call("step", x), x + torch.full((4,), 0.1, dtype=torch.float64))
+    with pytest.raises(FtnPytorchError):
+        opened.call("step", x.float())
     assert state() == before
 
 
@@ -76,13 +90,11 @@ def test_settings_of_a_script_hold_in_calls_of_its_file_alone(tmp_path, monkeypa
     [("highest", True, ("ieee", "ieee", "tf32")), ("high", True, ("tf32", "tf32", "tf32")),
      ("medium", False, ("bf16", "tf32", "ieee"))],
 )  # fmt: skip
-def test_files_of_an_earlier_version_say_the_same_with_fewer_settings(older, convolutions, wanted):
-    settings = {"deterministic": False, "matmul_precision": older, "cudnn_tf32": convolutions}
-    found = kernel_settings.of_file({"settings": settings, "default_dtype": "float32"})
-    assert wanted == tuple(found[f"{each}_fp32"] for each in ("mkldnn_matmul", "cuda_matmul", "cuda_conv"))
-    with kernel_settings.held(found):
+def test_an_earlier_version_finds_what_it_knows(older, convolutions, wanted):
+    names = [f"{each}_fp32" for each in ("mkldnn_matmul", "cuda_matmul", "cuda_conv")]
+    with held(dict(zip(names, wanted, strict=True))):
         now = kernel_settings.current()
-    assert {name: now[name] for name in settings} == settings, "and the earlier version reads it so"
+    assert (now["matmul_precision"], now["cudnn_tf32"]) == (older, convolutions)
 
 
 def test_without_python_one_file_does_not_change_the_numbers_of_another(tmp_path):
@@ -91,7 +103,7 @@ def test_without_python_one_file_does_not_change_the_numbers_of_another(tmp_path
         pytest.skip("there is no build with a direct path")
     files = []
     for dtype in (torch.float64, torch.float32):
-        with kernel_settings.held({"default_dtype": dtype}):
+        with held({"default_dtype": dtype}):
             files.append(saved(tmp_path / f"{dtype}.ftr"))
     x = torch.ones(4, dtype=torch.float64)
     program = Program(build)

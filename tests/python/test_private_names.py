@@ -156,7 +156,6 @@ NEEDS = {
     "_SCRIPT_CORE": lambda: private_names.script_methods(__import__("torch").jit.script(module())),
     "_SCRIPT_METHODS": lambda: private_names.script_methods(__import__("torch").jit.script(module())),
     "_SCHEMA": lambda: private_names.schema_of(__import__("torch").ops.aten.add.Tensor),
-    "_BELOW_AUTOGRAD": private_names.below_autograd,
     "_FORWARD_LEVEL": private_names.is_forward_differentiated,
     "_INTERPRETERS": private_names.is_transformed,
     "_ALL_REDUCE": lambda: private_names.all_reduce(None, "sum", None),

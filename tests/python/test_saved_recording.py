@@ -10,6 +10,8 @@ from ftn_pytorch import load_recording
 from ftn_pytorch.checkpoint import file as checkpoint_file
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.opening import open_runner
+from ftn_pytorch.recording import extension
+from ftn_pytorch.saved import writing
 
 torch = pytest.importorskip("torch")
 
@@ -39,6 +41,15 @@ def ftn_pytorch_train(x, target):
         torch._foreach_lerp_(averaged, list(net.parameters()), 0.1)
     return False, loss
 """
+
+
+def altered(path, change):
+    """The file with another description of its recordings."""
+    content = torch.load(path, weights_only=True)
+    change(content["recording"])
+    about, other = checkpoint_file.description(path), f"{path}.altered"
+    checkpoint_file.write(other, about, lambda stream: torch.save(content, stream), checkpoint_file.RECORDING)
+    return other
 
 
 def samples(count):
@@ -139,9 +150,9 @@ def test_numbers_of_optimizers_are_those_of_a_scheduler(recorded, tmp_path, file
         (lambda m: m.train(torch.zeros(8, 4), torch.zeros(8, 2).double()), "DTYPE", "float64"),
         (lambda m: m.forward(torch.zeros(8, 4), y=1), "SIGNATURE", "its recordings take"),
         (lambda m: m.call("nothing"), "HOOK", "has no function nothing; it has ftn_pytorch_"),
-        (lambda m: m.get_number("rate"), "ARGUMENT", "there is no 'rate'; there are optimizer.0.lr"),
-        (lambda m: m.get_number("betas"), "ARGUMENT", "there is no 'betas'"),
-        (lambda m: m.set_number("lr", 0.0), "ARGUMENT", "optimizer.0.lr .* cannot become 0.0"),
+        (lambda m: m.get_number("rate"), "ARGUMENT", 'there is no "rate"; there are optimizer.0.lr'),
+        (lambda m: m.get_number("betas"), "ARGUMENT", 'there is no "betas"'),
+        (lambda m: m.set_number("lr", 0.0), "ARGUMENT", "optimizer.0.lr .* cannot become 0:"),
         (lambda m: m.set_number("lr", float("nan")), "ARGUMENT", "cannot become nan"),
         (lambda m: m.restore("nowhere"), "NO_CHECKPOINT", "does not exist"),
     ],
@@ -158,7 +169,7 @@ def test_a_checkpoint_of_another_network_is_refused_and_changes_nothing(recorded
     saved = load_recording(file)
     before = {name: each.clone() for name, each in saved.arrays.items()}
     with pytest.raises(
-        FtnPytorchError, match=r"net/0.weight is float32 \(12, 4\) in the file and float32 \(16, 4\) here"
+        FtnPytorchError, match=r"averaged/0 is float32 \(12, 4\) in the file and float32 \(16, 4\) here"
     ):
         saved.restore(str(tmp_path / "other"))
     assert all(torch.equal(each, saved.arrays[name]) for name, each in before.items())
@@ -169,20 +180,21 @@ def test_other_files_are_refused(tmp_path, recorded, file):
     runner.checkpoint(str(tmp_path / "run"), 3, 1)
     with pytest.raises(FtnPytorchError, match="is a checkpoint, which holds no functions"):
         load_recording(str(tmp_path / "run" / "checkpoint-000000000001.ckpt"))
-    content = torch.load(file, weights_only=True)
-    step = content["recording"]["functions"]["ftn_pytorch_train"][0]
-    first = step["operations"][0]
+    first = torch.load(file, weights_only=True)["recording"]["functions"]["ftn_pytorch_train"][0]["operations"][0]
     for change, text in [
         (("aten::from_file", *first[1:]), "which a saved recording may not call"),
         (("ftn_pytorch::exchange_rows", *first[1:]), "which a saved recording may not call"),
         (("mkldnn::_linear", *first[1:]), "which a saved recording may not call"),
         (("aten::nothing", *first[1:]), "which this torch lacks"),
-        ((*first[:2], "aten::addmm(Tensor self) -> Tensor", *first[3:]), "write it again"),
+        ((*first[:2], "aten::addmm(Tensor self) -> Tensor", *first[3:]), "write the file again with this torch"),
     ]:
-        from ftn_pytorch.recording.saved_tape import SavedTape
 
-        with pytest.raises(FtnPytorchError, match=text):
-            SavedTape({**step, "operations": [change, *step["operations"][1:]]}, "a file", torch.device("cpu"))
+        def exchange(recording, change=change):
+            recording["functions"]["ftn_pytorch_train"][0]["operations"][0] = change
+
+        with pytest.raises(FtnPytorchError, match=text) as failure:
+            load_recording(altered(file, exchange))
+        assert failure.value.status == "FORMAT"
 
 
 def test_fortran_sees_it_through_python(file):
@@ -311,8 +323,54 @@ def test_its_parameters_are_those_of_the_script(recorded, file):
     assert torch.equal(forward(x)["flux"], torch.full((8, 2), 3.0))
 
 
-def test_a_file_of_an_earlier_version_tells_no_parameters(file):
-    saved = load_recording(file)
-    del saved._recording["parameters"]
-    with pytest.raises(FtnPytorchError, match="earlier version"):
+def test_a_file_of_an_earlier_version_runs_and_tells_no_parameters(file):
+    def as_before(recording):
+        del recording["parameters"]
+        known = ("deterministic", "matmul_precision", "cudnn_tf32")
+        recording["settings"] = {name: recording["settings"][name] for name in known}
+
+    x, target = samples(1)[0]
+    wanted = load_recording(file).train(x, target)
+    saved = load_recording(altered(file, as_before))
+    assert torch.equal(saved.train(x, target)[1], wanted[1])
+    with pytest.raises(FtnPytorchError, match="earlier version") as failure:
         saved.parameters()
+    assert failure.value.status == "HOOK"
+
+
+@pytest.mark.parametrize("changed", [0.5, float("nan")])
+def test_a_file_with_other_numbers_than_the_script_is_not_written(recorded, file, monkeypatch, changed):
+    """As one would have whose writer or reader understands a constant otherwise."""
+    portable, before = writing.portable, Path(file).read_bytes()
+
+    def altered(*given):
+        plain = portable(*given)
+        for name, _, _, arguments, _ in plain["operations"]:
+            if name.startswith("aten::_foreach_lerp_"):
+                arguments[-1] = ("value", changed)
+        return plain
+
+    runner, *_ = recorded()
+    generator = torch.get_rng_state()
+    monkeypatch.setattr(writing, "portable", altered)
+    with pytest.raises(FtnPytorchError, match="ftn_pytorch_train gives other numbers out of the file") as failure:
+        runner.save(file)
+    assert failure.value.status == "HOOK" and "averaged/0" in failure.value.text
+    assert Path(file).read_bytes() == before and torch.equal(torch.get_rng_state(), generator)
+
+
+def test_writing_a_file_changes_nothing_of_the_script(recorded, tmp_path):
+    runner, *_ = recorded()
+    before, versions = state_of(runner), [each._version for each in vars(runner._module)["net"].parameters()]
+    runner.save(str(tmp_path / "closure.ftr"))
+    assert all(map(torch.equal, before, state_of(runner)))
+    assert versions == [each._version for each in vars(runner._module)["net"].parameters()]
+
+
+def test_without_the_reader_a_file_is_refused(file, monkeypatch):
+    monkeypatch.setattr(extension, "module", lambda: None)
+    monkeypatch.setattr(extension, "obstacle", lambda: "it is missing: build it")
+    for load in (load_recording, program.load):
+        with pytest.raises(FtnPytorchError, match="which cannot be run here: it is missing: build it") as failure:
+            load(file)
+        assert failure.value.status == "IMPORT"

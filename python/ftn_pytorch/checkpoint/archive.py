@@ -131,7 +131,7 @@ _OF_NUMPY: list[Any] = [(_Type, "numpy.dtype")] + [
 ]
 
 
-def loaded(raw: BinaryIO | str, place: Any) -> Any:
+def loaded(raw: BinaryIO | str) -> Any:
     """What torch reads of an archive: tensors, texts and numbers.
 
     ``raw``: a stream, or the name of a file, of which numbers of tensors are read where they are looked at only.
@@ -140,21 +140,21 @@ def loaded(raw: BinaryIO | str, place: Any) -> Any:
 
     if isinstance(raw, str):
         try:
-            return torch.load(raw, map_location=place, weights_only=True, mmap=True)
+            return torch.load(raw, map_location="cpu", weights_only=True, mmap=True)
         except Exception:  # also where a file system maps no files
             with open(raw, "rb") as stream:
-                return loaded(stream, place)
+                return loaded(stream)
     begin = raw.tell()
     try:
-        return torch.load(raw, map_location=place, weights_only=True)
+        return torch.load(raw, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raw.seek(begin)
         with torch.serialization.safe_globals(_OF_NUMPY):
-            return torch.load(raw, map_location=place, weights_only=True)
+            return torch.load(raw, map_location="cpu", weights_only=True)
 
 
 def _read_torch(raw: BinaryIO | str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    content = loaded(raw, "cpu")
+    content = loaded(raw)
     state, dtypes = json.loads(content["state"])
     arrays = content["arrays"]
     for name, (dtype, shape) in dtypes.items():

@@ -84,7 +84,7 @@ class Checkpoint:
         if trial.is_on():
             return target
         with fair_lock.lock(), file.locked(target):
-            _refuse_other_rank(target)
+            refuse_other_rank(target)
             self._write(target, step)
         return target
 
@@ -362,7 +362,7 @@ def arrays_in(tree: Any) -> Iterator[str]:
         yield tree["at"]
 
 
-def _refuse_other_rank(path: str) -> None:
+def refuse_other_rank(path: str) -> None:
     """Ranks that save one after the other do not meet at the lock, and the last one would win."""
     job = launcher.job()
     about = file.description(path) if job is not None else None

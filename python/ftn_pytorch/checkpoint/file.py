@@ -120,6 +120,8 @@ def _read_back(part: str, path: str, read: Callable[[str], None]) -> None:
         if failure.status in ("CORRUPT", "FILE"):
             text = f"{path} cannot be written: {found}. The disk gives back what it was not given: write elsewhere"
             raise FtnPytorchError("FILE", text) from failure
+        if failure.status == "HOOK":
+            raise FtnPytorchError("HOOK", f"{path} is not written: {found}") from failure
         text = f"{path} cannot be written, since no restart could read it: {found}. The older file stays"
         raise FtnPytorchError("RESULT_TYPE", text) from failure
 

@@ -82,16 +82,6 @@ def filled(pieces: list[Piece], values: Mapping[Hole, str]) -> tuple[str, list[t
     return text, holes
 
 
-def opened(text: str, holes: list[tuple[int, int, Hole]]) -> list[Piece]:
-    """The pieces of a text, see ``filled``."""
-    pieces: list[Piece] = []
-    end = 0
-    for begin, after, hole in holes:
-        pieces += [text[end:begin], hole]
-        end = after
-    return [*pieces, text[end:]]
-
-
 def values_of(numbers: Mapping[str, float], generator: Any) -> dict[Hole, str]:
     """What stands in the holes of a state."""
     values: dict[Hole, str] = {("number", name): json.dumps(float(value)) for name, value in numbers.items()}

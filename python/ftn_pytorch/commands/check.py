@@ -228,7 +228,7 @@ def _functions(script: Any) -> list[str]:
 
 
 def _recorded_functions(path: str) -> list[str]:
-    from ..checkpoint.saved_recording import load_recording  # needs torch
+    from ..saved.saved_recording import load_recording  # needs torch
 
     return [each.line() for each in functions_of(load_recording(path))]
 

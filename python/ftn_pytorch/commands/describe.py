@@ -15,7 +15,7 @@ from ..script import loading
 from ..script.framework import import_torch
 
 if TYPE_CHECKING:
-    from ..checkpoint.saved_recording import SavedRecording
+    from ..saved.saved_recording import SavedRecording
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def examine(path: str) -> Report:
     """Read a file. FILE, CORRUPT, FORMAT: it cannot be read, is damaged, or is no saved recording."""
     path = loading.find(path)
     import_torch(path)
-    from ..checkpoint.saved_recording import load_recording
+    from ..saved.saved_recording import load_recording
 
     recording = load_recording(path)
     written = str((file.description(path) or {}).get("written"))

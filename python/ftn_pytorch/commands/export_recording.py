@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..checkpoint import file, recordings
-from ..checkpoint.saved_recording import load_recording
+from ..checkpoint import file
 from ..errors import FtnPytorchError
 from ..opening import open_runner
-from ..recording import any_batch
 from ..recording.comparison import is_same
-from ..recording.portable import GRADIENT, Plain, Unsavable
 from ..recording.recorded_call import Tape
 from ..recording.returned import parts
+from ..saved import any_batch, writing
+from ..saved.portable import GRADIENT, Plain, Unsavable
+from ..saved.saved_recording import load_recording
 from ..script import loading
 from ..script.conventions import FORWARD, TRAIN
 from . import export_check
@@ -31,6 +33,8 @@ from .example_inputs import InputSpec, config_in, config_of
 _CALLS = 12
 """Two as they are, one recorded, three checked, and as many again where a step of an optimizer goes another way."""
 _PASSES = 4
+_MOST_ROWS, _MOST_NUMBERS = 1 << 10, 1 << 17
+"""Of batches that are tried: a network may compute something for each pair of rows."""
 
 
 def run(chosen: argparse.Namespace, output: str) -> int:
@@ -108,13 +112,13 @@ class _Export:
                 taken[name, size] = self._recorded(name, function, size)
         self._before.put_back()
         state, script = self._runner.found_state(), os.path.basename(self._runner.path)
-        writer = recordings.Writer(state, part, script, [each for tapes in taken.values() for each in tapes])
+        writer = writing.Writer(state, part, script, [each for tapes in taken.values() for each in tapes])
         plain = {key: writer.plain(key[0], tapes) for key, tapes in taken.items()}
         found = {name: self._merged(name, plain) for name in functions}
-        writer.write(found)
-        if self._set_least(part, found):
+        writer.write(found, compares=False)
+        if self._settle_sizes(part, found, plain):
             self._before.put_back()
-            writer.write(found)
+            writer.write(found, compares=False)
         for name, tapes in found.items():
             count = " and ".join(str(len(tape["operations"])) for tape in tapes)
             print(f"{self._output}: {name}, {count} operators, {self._told(tapes)}")
@@ -134,7 +138,7 @@ class _Export:
             if len(found) == before:
                 break
         if not found:
-            recordings.tapes_of(name, function)
+            writing.tapes_of(name, function)
         return [tape for tape in found if _size_of(tape) in (size, None)]
 
     def _examples(self, name: str, size: int) -> list[Any]:
@@ -152,33 +156,66 @@ class _Export:
                 for tapes in zip(one, two, three)
             ]
         except Unsavable as reason:
-            print(
-                f"{name}: for a batch of {self._any[0]} only, because {reason}; give --batch once for each size that "
-                "the program uses",
-                file=sys.stderr,
-            )
+            self._tell_of_one_size(name, str(reason))
             return one
+
+    def _tell_of_one_size(self, name: str, reason: str) -> None:
+        print(
+            f"{name}: for a batch of {self._any[0]} only, because {reason}; give --batch once for each size that the "
+            "program uses",
+            file=sys.stderr,
+        )
 
     def _told(self, tapes: list[Plain]) -> str:
         if all(tape["batch"] for tape in tapes):
             return "any batch size" if all(tape["least"] == 1 for tape in tapes) else "any batch size from 2 on"
         return f"batches of {', '.join(map(str, self._sizes or self._any[:1]))}"
 
-    def _set_least(self, part: str, found: dict[str, list[Plain]]) -> bool:
-        """Whether a batch of one row is refused by the script, such as by batch normalisation, or is another case."""
+    def _settle_sizes(
+        self, part: str, found: dict[str, list[Plain]], plain: dict[tuple[str, int], list[Plain]]
+    ) -> bool:
+        """Whether a recording for any batch size is one for fewer, since script or torch decide by the size.
+
+        A batch of one row may be refused, such as by batch normalisation, or be another case.
+        """
         changed = False
         for name, tapes in found.items():
             if not all(tape["batch"] for tape in tapes):
                 continue
             try:
-                is_one = self._is_equal(part, name, 1)
+                least = 1 if self._is_equal(part, name, 1) else 2
             except Exception:  # of the script, which then takes no such batch
-                is_one = False
-            if not is_one:
-                changed = True
-                for tape in tapes:
-                    tape["least"] = 2
+                least = 2
+            changed |= least > 1
+            for tape in tapes:
+                tape["least"] = least
+            other = self._size_of_another_case(part, name)
+            if other is not None:
+                changed, found[name] = True, plain[name, self._any[0]]
+                self._tell_of_one_size(name, f"a batch of {other} computes something else, or fails")
         return changed
+
+    def _size_of_another_case(self, part: str, name: str) -> int | None:
+        """The first one at which script and file go apart, which make steps of all sizes from the same state on.
+
+        Script and torch may decide between them: powers of two, and one more, as long as the arguments are small.
+        """
+        row = sum(math.prod(spec.shape[1:]) for spec in self._hooks[name] if spec.shape)
+        most = max(self._any[0], min(_MOST_ROWS, _MOST_NUMBERS // max(row, 1)))
+        self._before.put_back(is_new=True)
+        script, saved = self._runner.find(self._names[name]), load_recording(part)
+        for size in [(1 << k) + more for k in range(1, most.bit_length()) for more in (0, 1)]:
+            found = []
+            for step in (script, functools.partial(saved.call, name)):
+                with self._before.seeded():
+                    given = self._examples(name, size)
+                try:
+                    found.append([*parts(step(*given)), self._torch.get_rng_state()])
+                except Exception:  # of either, which then takes no such batch
+                    return size
+            if not all(is_same(one, two, 0) for one, two in zip(*found)):
+                return size
+        return None
 
     def _check(self, part: str, found: dict[str, list[Plain]]) -> bool:
         """Some steps of the file and of the script from the same state, with the same numbers."""
@@ -239,7 +276,7 @@ class _State:
 
     def present(self) -> dict[str, Any]:
         """The tensors of the state, by name."""
-        live = recordings.live(self._checkpoint, self._path)[2]
+        live = writing.live(self._checkpoint, self._path)[2]
         return {name: each for name, each in live.items() if isinstance(each, self._torch.Tensor)}
 
     def copied(self) -> dict[str, Any]:
@@ -260,7 +297,7 @@ class _State:
         torch.set_rng_state(self._random)
 
     def _clear(self) -> None:
-        for path, optimizer in recordings.live(self._checkpoint, self._path)[0].optimizers().items():
+        for path, optimizer in writing.live(self._checkpoint, self._path)[0].optimizers().items():
             if not any(name.startswith(f"{path}/") for name in self._copies):
                 optimizer.state.clear()
             if not any(name.endswith(GRADIENT) for name in self._copies):

@@ -229,11 +229,15 @@ def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
 
 
 def _recording() -> Finding:
-    """Whether recorded functions run without Python here."""
+    """Whether recorded functions run without Python here, and saved recordings in Python."""
     from ..recording import extension  # needs torch
 
     why = extension.obstacle()
-    return Finding("recording", NOTE, f"off: {why}") if why else Finding("recording", OK, "can be used")
+    return (
+        Finding("recording", NOTE, f"off, also saved recordings in Python: {why}")
+        if why
+        else Finding("recording", OK, "can be used")
+    )
 
 
 def _gpu(torch: Any) -> Finding:

@@ -187,7 +187,7 @@ class ScriptRunner(Runner):
 
     def _save_recordings(self, file: str) -> None:
         """Write what is recorded of the script, and its state, to a file that runs without Python."""
-        from ..checkpoint import recordings
+        from ..saved import writing
 
         hooks = [name for name in (FORWARD, TRAIN) if self._options.record and callable(self.find(name))]
         named = {name: each for name, each in vars(self._module).items() if hasattr(each, "recording")}
@@ -195,7 +195,7 @@ class ScriptRunner(Runner):
         tapes, whys = {}, []
         for name, function in found.items():
             try:
-                tapes[name] = recordings.tapes_of(name, function)
+                tapes[name] = writing.tapes_of(name, function)
             except FtnPytorchError as failure:
                 whys.append(failure.text)
         if not tapes:
@@ -205,7 +205,7 @@ class ScriptRunner(Runner):
             )
         for why in whys:
             log.job_warning(f"{file} is written without a function: {why}")
-        recordings.write(file, tapes, self.found_state(), os.path.basename(self.path))
+        writing.write(file, tapes, self.found_state(), os.path.basename(self.path))
 
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
         with self.at_work():

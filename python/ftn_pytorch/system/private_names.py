@@ -176,7 +176,6 @@ _PASSING = PrivateName(_NET, "_non_persistent_buffers_set", "checkpoints lack so
 _TRANSFORMS = "recorded functions are not seen by torch.func, torch.vmap and torch.autograd.forward_ad"
 _FORWARD_LEVEL = PrivateName("torch.autograd.forward_ad", "_current_level", _TRANSFORMS)
 _INTERPRETERS = PrivateName("torch._C:_functorch", "peek_interpreter_stack", _TRANSFORMS)
-_BELOW_AUTOGRAD = PrivateName("torch._C", "_AutoDispatchBelowADInplaceOrView", "saved recordings cannot run in Python")
 _COLLECTIVES = "average_gradients cannot be used"
 _ALL_REDUCE = PrivateName("torch:ops._c10d_functional", "all_reduce", _COLLECTIVES)
 _WAIT = PrivateName("torch:ops._c10d_functional", "wait_tensor", _COLLECTIVES)
@@ -224,11 +223,6 @@ def has_schema(operator: Any) -> bool:
 def schema_of(operator: Any) -> Any:
     """Names, defaults and aliases of the arguments of an operator."""
     return _SCHEMA.of(operator)
-
-
-def below_autograd() -> contextlib.AbstractContextManager:
-    """Operators are called as a recorder sees them. ``no_grad`` leaves autograd, which refuses undefined tensors."""
-    return _BELOW_AUTOGRAD.value()()
 
 
 def tables_of(module: Any) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ constexpr Setting reduction(const char* name) {
           [](Context& torch, int64_t value) { (torch.*set)(value == 0, value != 2); }};
 }
 
-/// recording/kernel_settings.py has the same names.
+/// saved/kernel_settings.py has the same names.
 constexpr std::array table = {
     Setting{"default_dtype", Kind::dtype, false,
             [](Context&) { return static_cast<int64_t>(c10::get_default_dtype_as_scalartype()); },

@@ -29,6 +29,11 @@ c10::IValue filled_result(const SavedNode& node, const std::vector<at::Tensor>& 
     for (const c10::IValue& each : items) types.push_back(each.type());
     return c10::ivalue::Tuple::createNamed(std::move(items), c10::TupleType::createNamed("result", node.names, types));
   }
+  if (node.kind == SavedNode::Kind::list) {
+    c10::impl::GenericList list(c10::AnyType::get());
+    for (c10::IValue& each : items) list.push_back(std::move(each));
+    return list;
+  }
   if (node.kind == SavedNode::Kind::dict) {
     c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
     for (std::size_t i = 0; i < items.size(); ++i) dict.insert(node.names[i], items[i]);
@@ -60,6 +65,7 @@ c10::Scalar number_in_result(const SavedNode& node, const std::vector<at::Tensor
 bool is_equal(const c10::IValue& given, const c10::IValue& recorded) {
   if (given.isBool() || recorded.isBool())
     return given.isBool() && recorded.isBool() && given.toBool() == recorded.toBool();
+  if (given.isNone() || recorded.isNone()) return given.isNone() && recorded.isNone();
   if (given.isString() && recorded.isString()) return given.toStringRef() == recorded.toStringRef();
   if (given.isInt() && recorded.isInt()) return given.toInt() == recorded.toInt();
   // zero and minus zero are two constants, and what is no number is the same as itself
@@ -124,11 +130,25 @@ RecordedCall::RecordedCall(const Settings& settings, RecordedFunction& function,
   add(targets, "target");
 }
 
+RecordedCall::RecordedCall(const Settings& settings, RecordedFunction& function, const recording::SavedArguments& given)
+    : settings_(settings), function_(function), frame_(function.frames), is_of_fortran_(false) {
+  for (const recording::SavedArgument& each : given) given_.push_back({each.value, each.name});
+}
+
+std::vector<std::size_t> RecordedCall::written(const RecordingState& state) {
+  choose(state);
+  std::vector<std::size_t> places;
+  for (const std::size_t input : recorded_->tape.written_inputs) places.push_back(order_[input]);
+  return places;
+}
+
 void RecordedCall::run(RecordingState& state, const CallSettings& settings) {
   choose(state);
   const SavedTape& tape = recorded_->tape;
-  require_writable();
-  require_flat(tape.result, function_.label);
+  if (is_of_fortran_) {
+    require_writable();
+    require_flat(tape.result, function_.label);
+  }
   const CallSettings::Hold settings_of_the_file(settings);
   recording::Frame frame = take_frame(*recorded_);
   for (std::size_t i = 0; i < tape.inputs.size(); ++i) set_input(frame, tape.inputs[i], i);
@@ -171,7 +191,7 @@ void RecordedCall::add(Inputs arguments, const char* what) {
     const fpt_arg& arg = arguments.args[i];
     const bool is_array = !is_value(arg);
     c10::IValue value = is_array ? c10::IValue(frame_->tensor(settings_, arg, what, i)) : value_of(arg);
-    given_.push_back({&arg, what, i, std::move(value), is_array && frame_->is_own_copy()});
+    given_.push_back({std::move(value), arg.name, &arg, what, i, is_array && frame_->is_own_copy()});
   }
 }
 
@@ -182,8 +202,8 @@ bool RecordedCall::set_order(const SavedTape& tape) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < given_.size(); ++i) {
     std::size_t place = next;
-    if (given_[i].arg->name[0]) {
-      const auto is_named = [&](const SavedInput& input) { return input.name == given_[i].arg->name; };
+    if (!given_[i].name.empty()) {
+      const auto is_named = [&](const SavedInput& input) { return input.name == given_[i].name; };
       const auto found = std::find_if(tape.inputs.begin(), tape.inputs.end(), is_named);
       place = static_cast<std::size_t>(found - tape.inputs.begin());
     } else {
@@ -298,7 +318,7 @@ void RecordedCall::give_back(std::size_t place) {
       std::find_if(copies_.begin(), copies_.end(), [place](const auto& each) { return each.first == place; });
   if (copy != copies_.end())
     tensor.copy_(copy->second);
-  else
+  else if (!tensor.is_inference())
     tensor.unsafeGetTensorImpl()->bump_version();
 }
 

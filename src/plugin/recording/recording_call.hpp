@@ -14,6 +14,7 @@
 #include "plugin/recording/over_ranks.hpp"
 #include "plugin/recording/recording_state.hpp"
 #include "plugin/recording/saved_tape.hpp"
+#include "tape/saved_module.hpp"
 
 namespace fpt::direct {
 
@@ -38,6 +39,11 @@ class RecordedCall {
  public:
   /// Arguments as tensors. FPT_ERR_KIND, _STRIDE and others of an input.
   RecordedCall(const Settings& settings, RecordedFunction& function, Inputs inputs, Inputs targets);
+  /// Those of Python, which may have any type, be written, and get results in several levels.
+  RecordedCall(const Settings& settings, RecordedFunction& function, const recording::SavedArguments& given);
+
+  /// Places of the arguments that the recording for them would change. Fails as run().
+  std::vector<std::size_t> written(const RecordingState& state);
 
   /// Run the recording that takes these arguments, under the settings of its file; gradients become arrays of the
   /// state.
@@ -60,11 +66,12 @@ class RecordedCall {
 
  private:
   struct Given {
-    const fpt_arg* arg;
-    const char* what;
-    int32_t index;  // among inputs or targets
     c10::IValue value;
-    bool is_own_copy;
+    std::string_view name;
+    const fpt_arg* arg = nullptr;  // of Fortran
+    const char* what = nullptr;
+    int32_t index = 0;  // among inputs or targets
+    bool is_own_copy = false;
   };
 
   void add(Inputs arguments, const char* what);
@@ -88,6 +95,7 @@ class RecordedCall {
   std::vector<at::Tensor> tensors_;
   Recorded* recorded_ = nullptr;
   int64_t batch_ = 0;
+  bool is_of_fortran_ = true;
 };
 
 }  // namespace fpt::direct

@@ -38,9 +38,11 @@ std::string text_of_argument(Inputs inputs, int32_t index, const char* function)
 
 }  // namespace
 
-RecordingModel::RecordingModel(Settings settings)
+RecordingModel::RecordingModel(Settings settings, recording::Average average, bool starts_generator)
     : settings_(std::move(settings)),
       sum_(settings_.communicator ? std::make_shared<MpiSum>(*settings_.communicator, seconds_for_ranks) : nullptr),
+      average_(std::move(average)),
+      starts_generator_(starts_generator),
       loaded_(read()) {}
 
 void RecordingModel::note_uses(const SavedTape& tape, Loaded& loaded) {
@@ -75,9 +77,9 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
       RecordedFunction& function = made->functions[name];
       function.label = settings_.label(name);
       function.over_ranks = std::make_shared<OverRanks>(sum_, function.label);
-      const SavedContext context{
-          name, made->state.names(), settings_.device.value_or(at::kCPU),
-          [over_ranks = function.over_ranks](torch::jit::Stack& stack) { over_ranks->average(stack); }};
+      const recording::Average by_mpi = [over_ranks = function.over_ranks](auto& stack) { over_ranks->average(stack); };
+      const SavedContext context{name, made->state.names(), settings_.device.value_or(at::kCPU),
+                                 average_ ? average_ : by_mpi};
       for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function")) {
         auto recorded = std::make_unique<Recorded>(read_tape(tape, context));
         function.writes = function.writes || recorded->tape.writes;
@@ -91,7 +93,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
     if (error.status() != FPT_ERR_FORMAT) throw;
     fail(FPT_ERR_FORMAT, settings_.file, " is no recording that can be run: ", error.text());
   }
-  made->state.start_generator();
+  if (starts_generator_) made->state.start_generator();
   return made;
 }
 
@@ -115,21 +117,25 @@ bool RecordingModel::has(std::string_view name) {
          (name == parameters_function && !loaded_->parameters.empty());
 }
 
-void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) {
-  if (name == set_function) return change_number(inputs);
-  if (name == get_function) return tell_number(inputs, answer);
-  const std::string_view wanted = name.empty() ? forward_function : name;
+template <class Body>
+void RecordingModel::with(std::string_view name, const Body& body) {
   try {
     {
       const std::shared_lock lock(mutex_);
-      RecordedFunction& function = this->function(wanted);
-      if (!function.writes) return run(function, inputs, answer);
+      RecordedFunction& function = this->function(name);
+      if (!function.writes) return body(function);
     }
     const std::unique_lock alone(mutex_);
-    run(function(wanted), inputs, answer);
+    body(function(name));
   } catch (...) {
-    rethrow_as(FPT_ERR_PYTHON, settings_.label(wanted));
+    rethrow_as(FPT_ERR_PYTHON, settings_.label(name));
   }
+}
+
+void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) {
+  if (name == set_function) return change_number(inputs);
+  if (name == get_function) return tell_number(inputs, answer);
+  with(name.empty() ? forward_function : name, [&](RecordedFunction& function) { run(function, inputs, answer); });
 }
 
 void RecordingModel::run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer) {

@@ -7,13 +7,16 @@
 
 #include "plugin/recording/checkpoint_folder.hpp"
 #include "plugin/recording/recording_call.hpp"
+#include "tape/saved_module.hpp"
 
 namespace fpt::direct {
 
 /// Calls of functions that only compute run side by side; everything that changes the state has it alone.
-class RecordingModel : public Model {
+class RecordingModel : public Model, public recording::SavedModule {
  public:
-  explicit RecordingModel(Settings settings);
+  /// @param average  what averages over ranks; none: MPI of the communicator in the settings
+  /// @param starts_generator  torch's generator goes on from its state in the file
+  explicit RecordingModel(Settings settings, recording::Average average = {}, bool starts_generator = true);
 
   void reload() override;
   void save(const std::string& file) override;
@@ -25,6 +28,19 @@ class RecordingModel : public Model {
   void parameters(fpt_direct_answer& answer) override;
   void create_optimizer(const fpt_direct_optimizer& settings) override;
   TrainedStep train(Inputs inputs, Inputs targets) override;
+
+  std::vector<recording::SavedFunction> functions() const override;
+  c10::IValue run(const std::string& name, const recording::SavedArguments& given) override;
+  std::vector<std::size_t> written(const std::string& name, const recording::SavedArguments& given) override;
+  std::vector<std::pair<std::string, std::string>> parameters() const override;
+  std::map<std::string, at::Tensor> arrays() const override;
+  std::vector<std::pair<std::string, double>> numbers() const override;
+  double number(const std::string& name) const override;
+  void set_number(const std::string& name, double value) override;
+  std::string told(const char* name) const override;
+  void write(const std::string& path, bool with_tapes, std::optional<int64_t> step) const override;
+  recording::SavedContent read(const std::string& path) const override;
+  void go_on_from(const recording::SavedContent& content, const std::string& path) override;
 
  private:
   /// What a file holds, ready to be used.
@@ -42,6 +58,9 @@ class RecordingModel : public Model {
   static void read_parameters(const c10::IValue& recording, Loaded& loaded);
   static void note_uses(const SavedTape& tape, Loaded& loaded);
   RecordedFunction& function(std::string_view name) const;
+  /// Call `body` with a function, alone where that writes. What it throws becomes a failure of the function.
+  template <class Body>
+  void with(std::string_view name, const Body& body);
   void run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer);
   void change_number(Inputs inputs);
   void tell_number(Inputs inputs, fpt_direct_answer& answer) const;
@@ -49,6 +68,8 @@ class RecordingModel : public Model {
 
   Settings settings_;
   std::shared_ptr<MpiSum> sum_;  ///< null without a communicator
+  recording::Average average_;   ///< in place of it
+  bool starts_generator_;
   std::unique_ptr<Loaded> loaded_;
   mutable std::shared_mutex mutex_;
   std::map<std::string, std::unique_ptr<CheckpointFolder>> folders_;

@@ -156,6 +156,7 @@ class TapeReader {
                    {},
                    {},
                    false,
+                   {},
                    {}};
     for (const c10::IValue& each : items_in(entry("results"), "\"results\"")) made.results.push_back(set_slot(each));
     made.result = node(entry("template"), made.results.size(), 0);
@@ -171,6 +172,7 @@ class TapeReader {
     for (const SavedNumber& each : made.numbers)
       if (each.counter.defined()) tensors.push_back(each.counter);
     made.tensors = std::move(tensors);
+    made.operators = std::move(names_);
     return made;
   }
 
@@ -281,6 +283,7 @@ class TapeReader {
     const std::vector<c10::IValue> parts = parts_in(value, 5, "an operation");
     const std::string& name = text_in(parts[0], "the name of an operator");
     const std::string& overload = text_in(parts[1], "the overload of an operator");
+    names_.push_back(concat(name, overload.empty() ? "" : ".", overload));
     try {
       Operation made;
       if (name == own_operator) {
@@ -357,6 +360,7 @@ class TapeReader {
   }
 
   const c10::IValue& described_;
+  std::vector<std::string> names_;  // of the operators
   const SavedContext& context_;
   Slots slots_;
   std::size_t count_of_numbers_ = 0;

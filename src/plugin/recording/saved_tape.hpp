@@ -79,6 +79,7 @@ struct SavedTape {
   std::vector<std::size_t> written_inputs;                 ///< places among the inputs
   bool writes = false;
   std::vector<at::Tensor> tensors;  ///< that are there in every run
+  std::vector<std::string> operators;
 
   /// "x float32 (B, 16), target float32 (B, 4)"
   std::string described() const;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /// Kernels of torch that take the memory behind a tensor for granted, and what is looked at before one of them runs.
-/// recording/trusting_kernels.py does the same in Python.
 #pragma once
 
 #include <string_view>

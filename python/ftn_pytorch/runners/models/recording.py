@@ -39,7 +39,7 @@ class RecordingRunner(Runner):
         self._read()
 
     def _read(self) -> None:
-        from ...checkpoint.saved_recording import SavedRecording
+        from ...saved.saved_recording import SavedRecording
 
         place = device.resolve(self._options.device, TORCH)
         self._recording, self.device = SavedRecording(self.path, place), place

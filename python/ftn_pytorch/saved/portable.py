@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import torch
 
 from ..ranks import sums
+from ..recording import tape as tapes
+from ..recording.arguments import Given
+from ..recording.recorded_call import Tape
+from ..recording.returned import PLAIN, Item
+from ..recording.traced_numbers import CONSTANT
 from ..system import private_names
 from ..values import dtypes, plain
 from ..values.results import parts_of
-from . import tape as tapes
-from .arguments import Given
-from .recorded_call import Tape
-from .returned import PLAIN, Item
-from .traced_numbers import CONSTANT
 
 REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
 """Operators that open files or write texts."""

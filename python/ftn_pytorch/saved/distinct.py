@@ -12,16 +12,16 @@ from typing import Any
 
 import torch
 
-from . import extension
+from ..recording import extension
+from ..recording.changes import difference
+from ..recording.recorded_call import Tape
+from ..recording.tape import address_of, modes
+from ..recording.traced_numbers import NUMBER
 from .any_batch import is_equal
-from .changes import difference
 from .portable import Plain, Unsavable
-from .recorded_call import Tape
-from .tape import address_of, modes
-from .traced_numbers import NUMBER
 
 
-def distinct(found: Sequence[tuple[Tape, Plain]]) -> list[Plain]:
+def distinct(found: Sequence[tuple[Tape, Plain]]) -> list[tuple[Tape, Plain]]:
     """Those that arguments and state tell apart, the oldest first. Unsavable if nothing tells which one is meant."""
     groups: list[list[tuple[Tape, Plain]]] = []
     for tape, plain in found:
@@ -32,14 +32,15 @@ def distinct(found: Sequence[tuple[Tape, Plain]]) -> list[Plain]:
             alike.append((tape, plain))
     kept = []
     for group in groups:
-        holding = [plain for tape, plain in group if len(group) == 1 or _holds(tape)]
+        holding = [each for each in group if len(group) == 1 or _holds(each[0])]
         if not holding:
             raise Unsavable(
                 f"it has {len(group)} recordings for the same arguments, made with other values of names or modes of "
                 "torch, and none holds now: call it as the file is to run it, then save it"
             )
         kept.append(holding[-1])
-    return [_without_needless(plain, kept) for plain in kept]
+    all_ = [plain for _, plain in kept]
+    return [(tape, _without_needless(plain, all_)) for tape, plain in kept]
 
 
 def changes(tape: Tape) -> list[tuple[str, str]]:

@@ -17,19 +17,21 @@ from typing import Any
 
 import torch
 
+from ..checkpoint import archive, file, resumption
+from ..checkpoint.base import Checkpoint
+from ..checkpoint.capture import Collector
+from ..checkpoint.script import ScriptCheckpoint
 from ..errors import FtnPytorchError
-from ..recording import kernel_settings
-from ..recording.distinct import changes, distinct
-from ..recording.portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 from ..recording.recorded_call import Tape
 from ..recording.tape import address_of, is_ordinary
 from ..system import log, trial
 from ..values import graph, optimizer_settings
-from . import archive, file, recording_file, resumption
-from .base import Checkpoint
-from .capture import Collector
-from .script import ScriptCheckpoint
+from . import kernel_settings, saved_recording, verification
+from .distinct import changes, distinct
+from .portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 
+FORMAT = 2
+"""Of recordings in a file, as in src/plugin/recording/recording_model.cpp."""
 _HOLES = ("step", "written", "host", "rank", "ranks")
 
 
@@ -42,6 +44,7 @@ class Writer:
     def __init__(self, checkpoint: Checkpoint, path: str, script: str, tapes: Iterable[Tape] = ()) -> None:
         """``tapes``: those that will be written. Gradients that they set are part of the state from the start."""
         self._checkpoint, self._path, self._script = checkpoint, path, script
+        self._tapes: dict[str, list[Tape]] = {}
         with _with_gradients(tapes) as parameters:
             self._encoder, self._state, arrays = live(checkpoint, path)
             self._kept = _kept(self._encoder, arrays, parameters)
@@ -61,16 +64,21 @@ class Writer:
             for tape in tapes:
                 for what, values in changes(tape):
                     log.info(f"{name} is saved as it was recorded: {what} is another one now ({values})")
-            return distinct([(tape, portable(tape, self._kept)) for tape in tapes])
+            chosen = distinct([(tape, portable(tape, self._kept)) for tape in tapes])
         except Unsavable as reason:
             raise refusal(name, str(reason)) from reason
+        self._tapes[name] = [tape for tape, _ in chosen]
+        return [plain for _, plain in chosen]
 
-    def write(self, functions: Mapping[str, list[Plain]]) -> None:
-        """Write the file, in place of an older one; FILE, LOCKED."""
+    def write(self, functions: Mapping[str, list[Plain]], compares: bool = True) -> None:
+        """Write the file, in place of an older one; FILE, LOCKED.
+
+        compares: each of ``plain`` runs once out of the file; HOOK if it gives other numbers than in the script.
+        """
         text, others = resumption.entries(self._encoder, self._state, self._arrays)
         about = self._checkpoint._about(None, archive.TORCH, self._encoder)
         others["recording"] = {
-            "version": recording_file.FORMAT,
+            "version": FORMAT,
             "torch": torch.__version__.partition("+")[0],
             "script": self._script,
             "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
@@ -85,13 +93,14 @@ class Writer:
                 about,
                 lambda stream: archive.write(stream, text, self._arrays, others),
                 file.RECORDING,
-                self._check,
+                lambda part: self._check(part, self._tapes if compares else {}),
             )
 
-    def _check(self, path: str) -> None:
-        """A program runs it, and the script restores it."""
+    def _check(self, path: str, tapes: Mapping[str, list[Tape]]) -> None:
+        """A program runs it and gets the numbers of the script, and the script restores it."""
         self._checkpoint._check(path)
-        recording_file.check(path)
+        saved_recording.opened(path, starts_generator=False)
+        verification.verify(path, tapes, self._arrays, self._kept.gradients)
 
 
 def live(checkpoint: Checkpoint, path: str) -> tuple[Collector, dict[str, Any], dict[str, Any]]:
@@ -113,7 +122,8 @@ def save_recording(path: str, functions: Mapping[str, Callable], names: Mapping[
 
     names: the names that lead to the state; by default those of the module of the first function.
 
-    The absolute path. HOOK for a function that is not ready, or that no file can hold; the text says why. RESULT_TYPE,
+    The absolute path. HOOK for a function that is not ready, that no file can hold, or that gives other numbers out of
+    the file; the text says why. RESULT_TYPE,
     FILE, LOCKED as for a checkpoint.
     """
     if not functions:

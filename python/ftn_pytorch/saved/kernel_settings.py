@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Settings of torch on which the numbers of a saved recording depend. torch has one of each for the process.
 
-src/plugin/recording/call_settings.cpp has the same names, and holds them during calls without Python.
+src/plugin/recording/call_settings.cpp has the same names, and holds them during calls.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -61,45 +59,3 @@ def current() -> dict[str, Any]:
     on_gpu, on_host = found["cuda_matmul_fp32"], found["mkldnn_matmul_fp32"]
     older = "medium" if on_host == "bf16" else "high" if "tf32" in (on_gpu, on_host) else "highest"
     return {"matmul_precision": older, "cudnn_tf32": found["cuda_conv_fp32"] == "tf32", **found}
-
-
-def of_file(recording: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a file asks for, by the names of now; one of 0.2.0 has fewer."""
-    settings = dict(recording["settings"])
-    older, convolutions = settings.pop("matmul_precision"), settings.pop("cudnn_tf32")
-    matmul = "ieee" if older == "highest" else "tf32"
-    settings.setdefault("cuda_matmul_fp32", matmul)
-    settings.setdefault("mkldnn_matmul_fp32", "bf16" if older == "medium" else matmul)
-    for name in ("cuda_conv_fp32", "cuda_rnn_fp32"):
-        settings.setdefault(name, "tf32" if convolutions else "ieee")
-    return {**settings, "default_dtype": getattr(torch, recording["default_dtype"])}
-
-
-@contextlib.contextmanager
-def held(wanted: Mapping[str, Any]) -> Iterator[None]:
-    """The process has the settings of a file meanwhile. What this torch does not have is left out."""
-    before = _put(wanted)
-    try:
-        yield
-    finally:
-        if before:
-            _put(before)
-
-
-def _put(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What was there before, where that was something else."""
-    before: dict[str, Any] = {}
-    if "default_dtype" in wanted and torch.get_default_dtype() != wanted["default_dtype"]:
-        before["default_dtype"] = torch.get_default_dtype()
-        torch.set_default_dtype(wanted["default_dtype"])
-    is_on, warns = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    switches = wanted.get("deterministic", is_on), wanted.get("deterministic_warn_only", warns)
-    if switches != (is_on, warns):
-        before |= {"deterministic": is_on, "deterministic_warn_only": warns}
-        torch.use_deterministic_algorithms(switches[0], warn_only=switches[1])
-    for name, there in _attributes().items():
-        if _meant(wanted.get(name, there)) != _meant(there):
-            before[name] = there
-            holder, attribute = _PLACES[name]
-            setattr(holder, attribute, wanted[name])
-    return before
