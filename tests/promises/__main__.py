@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python promises [--promise NAME ...] [--only TEXT] [--product COUNT [--seed SEED]] [--write]: verdicts of scripts.
+"""python promises [--promise NAME ...] [--only TEXT ...] [--product COUNT [--seed SEED]] [--write]: verdicts.
 
 ``--write`` puts them into the headers of the corpus, which the tests compare with what they find, and counts them in
 ``matrix.md``. Scripts of the product that are restarted (``--promise restarted``) are others than those of the rest,
@@ -37,7 +37,9 @@ def warm_processes() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--promise", nargs="*", default=[*PROMISES], choices=[*PROMISES])
-    parser.add_argument("--only", default="", help="scripts whose name or file holds this text")
+    parser.add_argument(
+        "--only", nargs="*", default=[""], help="scripts of this file, or whose name holds one of these"
+    )
     parser.add_argument("--product", type=int, default=0, help="scripts of the product of kinds, places and ways")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true")
@@ -46,7 +48,9 @@ def main() -> int:
     of_restarts = options.product and options.promise == ["restarted"]
     product = restarts if of_restarts else crossed
     scripts = product(options.product, options.seed) if options.product else corpus()
-    chosen = [each for each in scripts.values() if options.only in each.name or options.only == each.family]
+    chosen = [
+        each for each in scripts.values() if any(text in each.name or text == each.family for text in options.only)
+    ]
     counts: collections.Counter = collections.Counter()
     found: dict[str, dict[str, str]] = {}
     kinds: dict[str, str] = {}
