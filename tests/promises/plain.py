@@ -171,6 +171,12 @@ def as_it_is(function: Any = None, **options: Any) -> Any:
     return call
 
 
+def _casts() -> int:
+    """How many blocks of autocast are entered."""
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
 class kept_settings:
     """Puts back what a script may change in the process. ``folder``: that of its modules.
 
@@ -184,7 +190,7 @@ class kept_settings:
         self._modules, self._environment = set(sys.modules), dict(os.environ)
         self._random = (torch.get_rng_state(), random.getstate(), numpy.random.get_state())
         self._dtype, self._threads = torch.get_default_dtype(), torch.get_num_threads()
-        self._grad = torch.is_grad_enabled()
+        self._grad, self._cast, self._casts = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), _casts()
         torch.set_num_threads(1)
 
     def __exit__(self, *failure: Any) -> None:
@@ -198,6 +204,10 @@ class kept_settings:
         numpy.random.set_state(self._random[2])
         torch.set_default_dtype(self._dtype)
         torch.set_grad_enabled(self._grad)
+        torch.set_autocast_enabled("cpu", self._cast)
+        while _casts() > self._casts:  # what was entered and not left keeps casts of parameters
+            torch.autocast_decrement_nesting()
+        torch.clear_autocast_cache()
         torch.use_deterministic_algorithms(False)
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)

@@ -140,8 +140,8 @@ REFUSED = {
     ),
     "context that is entered": (
         "import contextlib\nstack = contextlib.ExitStack()\ndef step():\n"
-        "    stack.enter_context(torch.autocast('cpu', enabled=False))",
-        ["torch.amp.autocast_mode.autocast"],
+        "    stack.enter_context(torch.autograd.profiler.record_function('x'))",
+        ["torch.autograd.profiler.record_function"],
     ),
     "code": ("def f(): return 1\ndef step(): f.__code__ = (lambda: 2).__code__", ["f is a function whose __code__"]),
     "local class": (
