@@ -18,7 +18,16 @@ PACKAGE = Path(private_names.__file__).parents[1]
 DOCUMENTED = {"_fields", "_make", "_replace", "_value_", "_name_", "_getframe"}
 # What a pickle of torch.save names, and what is told apart by its name; nothing here is used.
 NAMED_IN_FILES = {"torch._utils", "torch._ops", "torch._C._distributed", "torch._C._jit", "_c10d_functional", "_ns"}
-NAMED_IN_FILES |= {"_abc_impl", "_lru_list_elem", "_FuncPtr", "_csv.writer", "_()", "_local_scalar_dense", "_core"}
+NAMED_IN_FILES |= {
+    "_abc_impl",
+    "_lru_list_elem",
+    "_FuncPtr",
+    "_ArrayFunctionDispatcher",
+    "_csv.writer",
+    "_()",
+    "_local_scalar_dense",
+    "_core",
+}
 PRIVATE = re.compile(r"^_(?!_)|\b(torch|onnxruntime|numpy|threading|atexit)(\.\w+)*\._(?!_)\w+|pt2_archive\.")
 
 

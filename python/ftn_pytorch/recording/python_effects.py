@@ -23,12 +23,11 @@ from .recorder import Recorder
 from .tape import is_of_library
 
 _PURE = frozenset(
-    ("builtins", "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools", "_collections")
-    + ("_abc", "_struct", "_json", "_sre", "_bisect", "_heapq", "_statistics", "_codecs", "_string", "_decimal")
-    + ("_datetime", "_weakref", "_typing", "_thread", "unicodedata", "binascii", "_contextvars", "_csv", "zlib")
-    + ("_pickle", "_random", "_warnings", "torch", "numpy")
+    ("builtins", "math", "cmath", "operator", "itertools", "functools", "collections", "abc", "struct", "json", "sre")
+    + ("bisect", "heapq", "statistics", "codecs", "string", "decimal", "datetime", "weakref", "typing", "thread")
+    + ("unicodedata", "binascii", "contextvars", "csv", "zlib", "pickle", "random", "warnings", "torch", "numpy")
 )
-"""Modules whose C functions give the same for the same, but for those of ``_OTHERS``."""
+"""Modules, or their parts in C, whose C functions give the same for the same, but for those of ``_OTHERS``."""
 _OF_NAMES = frozenset(("intern", "audit", "fspath", "fsencode", "fsdecode"))
 """Of ``sys`` and ``os``: what these make of a text."""
 _OF_CLASSES = frozenset(
@@ -47,7 +46,7 @@ _OTHERS = {
     "__import__": "imports a module by a text",
     "fromfile": "reads a file",
     "get_num_threads": "asks for the number of threads",
-    "_get_extobj_dict": "asks for a setting of NumPy",
+    "get_extobj_dict": "asks for a setting of NumPy",
     "exc_info": "asks for the exception that is handled",
     "_getframe": "looks at the frames of its callers",
     "getrecursionlimit": "asks for a setting of Python",
@@ -162,8 +161,8 @@ def _reason(function: Any) -> str:
     if of is None or isinstance(of, ModuleType):
         module = str(getattr(function, "__module__", None) or getattr(of, "__name__", ""))
         package = module.partition(".")[0]
-        if package in _PURE:
-            return _OTHERS.get(name, "")
+        if package.lstrip("_") in _PURE:
+            return _OTHERS.get(name.lstrip("_")) or _OTHERS.get(name, "")
         if package == "time":
             return "" if name == "sleep" else f"reads a clock ({name})"
         return "" if name in _OF_NAMES else _OTHERS.get(name) or f"calls {module}.{name}"

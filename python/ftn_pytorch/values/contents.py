@@ -306,7 +306,7 @@ def _mark_of_unknown(value: Any) -> Any:
             return Position(None)
     if type(value) is itertools.count:
         return repr(value)
-    if is_iterator(type(value)) or type(value) in of_module("_queue", "SimpleQueue"):
+    if is_iterator(type(value)) or type(value) in of_module("queue", "SimpleQueue"):
         return _held_by(value)
     if type(value) in of_module("contextvars", "Context"):
         return tuple(map(_mark_of_part, value.items()))
