@@ -26,13 +26,12 @@ from ..values.code_names import globals_in, names_in
 from ..values.held import EMPTY, dict_of_class, fields_of, slots_of
 from ..values.kinds import base_of, is_simple
 from ..values.optimizer_settings import is_live, is_setting
-from ..values.walk import CLASS_ONLY, By, Edge, Kind, Walk
+from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import extension
 from .reads import Reads
 from .recorder import unseen
 from .tape import parameters_of, tried_in
 
-_LARGE = 1000
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
 ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
@@ -290,8 +289,8 @@ class Watch:
 
     def _container(self, value: Any, path: str) -> None:
         base = base_of(type(value))
-        if len(value) > _LARGE and not all(isinstance(each, torch.Tensor) for each in value):
-            self._refuse(f"{path} has more than {_LARGE} items, too many to be watched; make it a tensor")
+        if len(value) > LARGE and not all(isinstance(each, torch.Tensor) for each in value):
+            self._refuse(f"{path} has more than {LARGE} items, too many to be watched; make it a tensor")
         elif not issubclass(base, (tuple, frozenset)):
             self._bind_items(value, path)
             if issubclass(base, defaultdict):

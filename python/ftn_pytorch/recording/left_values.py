@@ -113,7 +113,7 @@ def _is_tensors(value: Any) -> bool:
 
 def given(args: tuple, places: Sequence[Place]) -> tuple:
     """The arguments of a run."""
-    return (*args, *(each.get() for each in places)) if places else args
+    return (*args, *(each.get() for each in places))
 
 
 def filler(template: Any, left: Sequence[tuple[Place, Any]]) -> Callable[[tuple], Any]:

@@ -43,12 +43,12 @@ _OTHERS = {
     "eval": "runs a text as code",
     "exec": "runs a text as code",
     "globals": "looks names up by their text (globals)",
-    "__import__": "imports a module by a text",
+    "import": "imports a module by a text",
     "fromfile": "reads a file",
     "get_num_threads": "asks for the number of threads",
     "get_extobj_dict": "asks for a setting of NumPy",
     "exc_info": "asks for the exception that is handled",
-    "_getframe": "looks at the frames of its callers",
+    "getframe": "looks at the frames of its callers",
     "getrecursionlimit": "asks for a setting of Python",
     "isenabled": "asks for a setting of Python",
     "getcwd": "asks for the working directory",
@@ -57,6 +57,7 @@ _OTHERS = {
     "scandir": "looks at a folder",
     "urandom": "draws random bytes of the system",
 }
+"""By the names of functions without the underscores around them."""
 _OF_THREADS = (threading.get_ident, threading.get_native_id)
 _OF_THREADS_IN_PYTHON = tuple(
     function.__code__ for function in (threading.current_thread, threading.active_count, threading.enumerate)
@@ -160,12 +161,12 @@ def _reason(function: Any) -> str:
         return "" if is_known else "reads a clock (datetime)" if is_clock else f"calls {of.__name__}.{name}"
     if of is None or isinstance(of, ModuleType):
         module = str(getattr(function, "__module__", None) or getattr(of, "__name__", ""))
-        package = module.partition(".")[0]
+        package, said = module.partition(".")[0], _OTHERS.get(name.strip("_"), "")
         if package.lstrip("_") in _PURE:
-            return _OTHERS.get(name.lstrip("_")) or _OTHERS.get(name, "")
+            return said
         if package == "time":
             return "" if name == "sleep" else f"reads a clock ({name})"
-        return "" if name in _OF_NAMES else _OTHERS.get(name) or f"calls {module}.{name}"
+        return "" if name in _OF_NAMES else said or f"calls {module}.{name}"
     if isinstance(of, torch.Generator):
         return f"asks a generator of random numbers ({name})"
     is_known = kind_of(of) is not Kind.UNKNOWN or isinstance(of, _FRESH)

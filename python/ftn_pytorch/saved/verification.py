@@ -48,8 +48,8 @@ def _compare(path: str, name: str, tape: Tape, arrays: Mapping[str, Any], gradie
             results, made = replay.launch(tensors, [_number(each) for each in tape.numbers], False)
     except Exception:  # of an operator, which the arguments are no good for
         return
-    device = next((str(each.device) for _, each in tape.constants if each.device.type != "cpu"), "")
-    saved = saved_recording.opened(path, device, starts_generator=False)
+    device = _device_of(tape)
+    saved = saved_recording.opened(path, "" if device.type == "cpu" else str(device), starts_generator=False)
     try:
         with _as_before(tape):
             result = saved.call(name, tuple(again), {})
@@ -90,11 +90,14 @@ def _examples(tape: Tape) -> list[Any]:
 
 def _example(given: Given, tape: Tape, generator: Any) -> Any:
     """Between 0 and 1, which most functions take, or zeros, which most indices may be."""
-    device = next((each.device for _, each in tape.constants if each.device.type != "cpu"), "cpu")
-    made = torch.empty_strided(given.shape, given.strides, dtype=given.dtype, device=device).zero_()
+    made = torch.empty_strided(given.shape, given.strides, dtype=given.dtype, device=_device_of(tape)).zero_()
     if made.is_floating_point() or made.is_complex():
         made.copy_(torch.rand(given.shape, generator=generator, dtype=torch.float64))
     return made
+
+
+def _device_of(tape: Tape) -> torch.device:
+    return next((each.device for _, each in tape.constants if each.device.type != "cpu"), torch.device("cpu"))
 
 
 def _as_before(tape: Tape) -> contextlib.AbstractContextManager:

@@ -32,7 +32,8 @@ CLASS_ONLY = frozenset(vars(type("", (), {}))) | frozenset(
 WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "__wrapped__")
 # Who asks for one of these gets all fields.
 _WHOLE = frozenset(("__dict__", "__getstate__", "__reduce__", "__reduce_ex__", "__dir__"))
-_LARGE = 1000
+LARGE = 1000
+"""Items of a container that are too many to be watched."""
 _TERMINAL = frozenset(("stdin", "stdout", "stderr"))
 
 
@@ -363,7 +364,7 @@ class Walk:
 def _may_change(value: Any) -> bool:
     """What a package holds beside code, as far as it can be watched."""
     kind = kind_of(value)
-    is_large = kind is Kind.CONTAINER and len(value) > _LARGE
+    is_large = kind is Kind.CONTAINER and len(value) > LARGE
     return kind not in (Kind.INSTALLED, Kind.FUNCTION, Kind.ARRAY, Kind.HARMLESS, Kind.UNKNOWN) and not is_large
 
 
