@@ -117,8 +117,7 @@ bool RecordingModel::has(std::string_view name) {
          (name == parameters_function && !loaded_->parameters.empty());
 }
 
-template <class Body>
-void RecordingModel::with(std::string_view name, const Body& body) {
+void RecordingModel::with(std::string_view name, c10::function_ref<void(RecordedFunction&)> body) {
   try {
     {
       const std::shared_lock lock(mutex_);

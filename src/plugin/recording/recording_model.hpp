@@ -2,6 +2,8 @@
 /// A saved recording: functions of a script, run and trained without it.
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <map>
 #include <optional>
 
@@ -59,8 +61,7 @@ class RecordingModel : public Model, public recording::SavedModule {
   static void note_uses(const SavedTape& tape, Loaded& loaded);
   RecordedFunction& function(std::string_view name) const;
   /// Call `body` with a function, alone where that writes. What it throws becomes a failure of the function.
-  template <class Body>
-  void with(std::string_view name, const Body& body);
+  void with(std::string_view name, c10::function_ref<void(RecordedFunction&)> body);
   void run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer);
   void change_number(Inputs inputs);
   void tell_number(Inputs inputs, fpt_direct_answer& answer) const;
