@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""A network with dropout that is trained and asked; counts executions where nobody who records looks."""
+"""A network with dropout that is trained and asked; a log counts how often Python ran a hook."""
 
-import os
+import logging
+import logging.handlers
 
 import torch
 
-executions = os.memfd_create("executions")  # a file that only the kernel knows
+executions = logging.handlers.BufferingHandler(1 << 20)
+log = logging.Logger("executions", logging.INFO)  # no number depends on a log
+log.addHandler(executions)
 
 
 def ftn_pytorch_setup(tensor_rate=False):
@@ -18,12 +21,12 @@ def ftn_pytorch_setup(tensor_rate=False):
 
 
 def ftn_pytorch_forward(x):
-    os.write(executions, b".")
+    log.info("a hook")
     return net(x)
 
 
 def ftn_pytorch_train(x, target):
-    os.write(executions, b".")
+    log.info("a hook")
     optimizer.zero_grad()
     loss = torch.nn.functional.mse_loss(net(x), target)
     loss.backward()
@@ -32,7 +35,7 @@ def ftn_pytorch_train(x, target):
 
 
 def executed():
-    return os.fstat(executions).st_size
+    return len(executions.buffer)
 
 
 def seed(number):

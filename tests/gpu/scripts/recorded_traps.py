@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Functions that are recorded, and a number of the host that they use."""
 
-import os
+import logging
+import logging.handlers
 
 import torch
 
-executions = os.memfd_create("executions")  # a file that only the kernel knows
+executions = logging.handlers.BufferingHandler(1 << 20)
+log = logging.Logger("executions", logging.INFO)  # no number depends on a log
+log.addHandler(executions)
 
 
 def ftn_pytorch_setup(kind="scale", width=64):
@@ -34,12 +37,12 @@ def mean(x):
 
 
 def ftn_pytorch_forward(*given):
-    os.write(executions, b".")
+    log.info("a hook")
     return forward(*given)
 
 
 def executed():
-    return os.fstat(executions).st_size
+    return len(executions.buffer)
 
 
 def set_number(value):
