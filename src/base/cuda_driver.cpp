@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -107,18 +108,36 @@ const CudaDriver& open_cuda_driver() {
   return *driver;
 }
 
+namespace {
+
+/// That of the context that is current on this thread.
+std::optional<int> gpu_in_use() noexcept {
+  const CudaDriver* driver = cuda_driver();
+  CudaContext context = nullptr;
+  int gpu = 0;
+  if (!driver || !driver->get_context || driver->get_context(&context) != 0 || !context) return {};
+  if (!driver->device_of_context || driver->device_of_context(&gpu) != 0) return {};
+  return gpu;
+}
+
+}  // namespace
+
 int gpu_of_name(const char* name) {
-  if (std::strcmp(name, "cuda") == 0) return 0;
+  const bool is_free = std::strcmp(name, "cuda") == 0;
+  if (is_free) {
+    if (const std::optional<int> gpu = gpu_in_use()) return *gpu;
+    if (local_rank() == 0) return 0;
+  }
   const auto refuse = [name] {
     fail(FPT_ERR_DEVICE, "device is '", name, R"('; use "cuda", "cuda:1" or "cuda:local")");
   };
-  if (std::strncmp(name, "cuda:", 5) != 0) refuse();
+  if (!is_free && std::strncmp(name, "cuda:", 5) != 0) refuse();
   const CudaDriver& driver = open_cuda_driver();
   int count = 0;
   if (!driver.device_count || driver.device_count(&count) != 0 || count < 1)
     fail(FPT_ERR_DEVICE, "the driver of CUDA finds no GPU that can be used");
   const char* number = name + 5;
-  if (std::strcmp(number, "local") == 0) return local_rank() % count;
+  if (is_free || std::strcmp(number, "local") == 0) return local_rank() % count;
   if (!*number || number[std::strspn(number, "0123456789")] != '\0') refuse();
   const int index = std::atoi(number);
   if (index >= count)

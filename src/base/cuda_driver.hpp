@@ -45,8 +45,8 @@ CudaPointer cuda_pointer(const CudaDriver* driver, const void* memory) noexcept;
 /// The driver, loaded and initialized. FPT_ERR_DEVICE.
 const CudaDriver& open_cuda_driver();
 
-/// GPU of a name: 0 for "cuda", 1 for "cuda:1", for "cuda:local" the rank of this process on its node modulo the number
-/// of GPUs. FPT_ERR_DEVICE for others.
+/// GPU of a name: 1 for "cuda:1", for "cuda:local" the rank of this process on its node modulo the number of GPUs.
+/// "cuda" is the GPU of the context that is current on this thread, and "cuda:local" without one. FPT_ERR_DEVICE.
 int gpu_of_name(const char* name);
 
 }  // namespace fpt

@@ -50,10 +50,17 @@ int32_t number(const fpt_arg& option, int32_t largest) {
   return static_cast<int32_t>(value);
 }
 
+/// A GPU by its number where the name leaves that to us; "cuda" where that says the same.
+std::string own_gpu(const std::string& device) {
+  if (device != "cuda" && device != "cuda:local") return device;
+  const int gpu = gpu_of_name(device.c_str());
+  return device == "cuda" && gpu == 0 ? device : concat("cuda:", gpu);
+}
+
 std::string device_option(const fpt_arg& option) {
-  std::string device = text_option(option);
+  const std::string device = text_option(option);
   if (device.empty()) fail(FPT_ERR_DEVICE, where(option), " is empty; use \"cpu\", \"cuda\" or \"cuda:1\"");
-  return device == "cuda:local" ? concat("cuda:", gpu_of_name(device.c_str())) : device;
+  return own_gpu(device);
 }
 
 constexpr int32_t real_dtypes[] = {FPT_NONE, FPT_FLOAT32, FPT_FLOAT64};
@@ -120,7 +127,7 @@ Options parse_options(Args options) {
     if (const Option* option = core_option(options[i].name)) option->set(chosen, options[i]);
     if (is_communicator(options[i])) chosen.communicator = handle_in(options[i]);
   }
-  if (chosen.device.empty() && (chosen.flags & FPT_USE_DEVICE)) chosen.device = "cuda";
+  if (chosen.device.empty() && (chosen.flags & FPT_USE_DEVICE)) chosen.device = own_gpu("cuda");
   return chosen;
 }
 

@@ -264,7 +264,7 @@ contains
       call model%load(script("gpu_ranks.py"), per="gpu", device=trim(device), stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "no communicator", errmsg, "needs communicator=")
       call model%load(script("gpu_ranks.py"), per="gpu", communicator=world, stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "no device", errmsg, 'needs device="cuda:local"')
+      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "no device", errmsg, 'needs device="cuda"')
       call model%load(script("gpu_ranks.py"), per="gpu", communicator=world, device="xpu", stat=stat, errmsg=errmsg)
       call expect_text(errmsg, 'it is "xpu"', "another device")
       call model%load(script("gpu_ranks.py"), config=[torch_in("way", "fail")], per="gpu", communicator=world, &

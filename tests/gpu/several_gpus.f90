@@ -2,7 +2,7 @@
 !> Two GPUs in one process, and one of two for each rank of a node.
 !>
 !>     gpu_several_gpus     modules and memory on both
-!>     gpu_several_gpus 1   on "cuda:local", which is that GPU: OMPI_COMM_WORLD_LOCAL_RANK is set to the same number
+!>     gpu_several_gpus 1   on "cuda", which is that GPU: OMPI_COMM_WORLD_LOCAL_RANK is set to the same number
 program several_gpus
    use, intrinsic :: iso_c_binding, only : c_char, c_f_procpointer, c_funptr, c_int, c_null_char, c_null_ptr, c_ptr
    use, intrinsic :: iso_fortran_env, only : int64, real32
@@ -60,7 +60,7 @@ contains
 
    !> The GPU of this rank, from start to end
    subroutine of_a_rank(gpu, x, y)
-      !> What "cuda:local" should be
+      !> What "cuda" should be
       integer, intent(in) :: gpu
       real(real32), intent(inout) :: x(n), y(n)
 
@@ -68,9 +68,9 @@ contains
       real(real32) :: u(n), v(n)
       integer :: seen, round
 
-      call ftn_pytorch_init(device="cuda:local")
+      call ftn_pytorch_init(device="cuda")
       call acc_set_device_num(gpu, acc_device_nvidia)
-      call model%load(script("device.py"), device="cuda:local")
+      call model%load(script("device.py"), device="cuda")
       call random_number(u)
       call model%forward([torch_in(u)], [torch_out(v)])
       call expect(all(v == 2*u + 1), "arrays of the host")

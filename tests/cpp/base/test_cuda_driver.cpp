@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Names of GPUs. The driver is played by test_cuda_context.cpp and arrays/test_device.cpp: it has two GPUs.
-#include "base/cuda_driver.hpp"
+#include "base/cuda_context.hpp"
 #include "support.hpp"
 
 namespace fpt {
@@ -32,6 +32,16 @@ TEST_F(LocalRank, ChoosesAmongTheGpusOfTheNode) {
   EXPECT_EQ(gpu_of_name("cuda:local"), 1);
   setenv("SLURM_LOCALID", "4", 1);
   EXPECT_EQ(gpu_of_name("cuda:local"), 0);
+}
+
+TEST_F(LocalRank, ChoosesWhereTheNameLeavesItOpen) {
+  setenv("SLURM_LOCALID", "3", 1);
+  EXPECT_EQ(gpu_of_name("cuda"), 1);
+  EXPECT_EQ(gpu_of_name("cuda:0"), 0) << "as it says";
+  make_primary_context_current(0);
+  EXPECT_EQ(gpu_of_name("cuda"), 0) << "the GPU that the program uses already";
+  EXPECT_EQ(gpu_of_name("cuda:local"), 1);
+  cuda_driver()->set_context(nullptr);
 }
 
 TEST(CudaDriver, IsKnownOnceItWasFound) {
