@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Ranks that share a GPU: a node with GPUs and MPS is played by two folders."""
 
+import contextlib
+import os
+import socket
+
 import pytest
 
 from ftn_pytorch.diagnosis import doctor
@@ -26,9 +30,15 @@ def node(tmp_path, monkeypatch):
     return node
 
 
-def listen(folder):
+@contextlib.contextmanager
+def listening(folder, kind=socket.SOCK_STREAM):
+    """MPS listens there; what it leaves behind stays."""
     folder.mkdir()
-    (folder / "control").touch()
+    with socket.socket(socket.AF_UNIX, kind) as end:
+        end.bind(str(folder / "control"))
+        if kind != socket.SOCK_DGRAM:
+            end.listen()
+        yield
 
 
 @pytest.mark.parametrize(("gpus", "ranks", "text"), [(1, 2, "2 ranks .* share 1 GPU "), (4, 16, "16 ranks .* 4 GPUs ")])
@@ -52,14 +62,30 @@ def test_nothing_is_said_of_ranks_with_a_gpu_each_and_by_other_ranks(node, gpus,
     shared_gpu.warn_if_slow()
 
 
-def test_nothing_is_said_where_mps_runs(node, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM])
+def test_nothing_is_said_where_mps_runs(node, tmp_path, kind):
     node(1, 2)
-    listen(tmp_path / "mps")
-    shared_gpu.warn_if_slow()
-    (tmp_path / "mps" / "control").unlink()
-    listen(tmp_path / "elsewhere")
+    with listening(tmp_path / "mps", kind):
+        shared_gpu.warn_if_slow()
+    with pytest.warns(FtnPytorchWarning, match="share 1 GPU"):  # it has ended, and its socket is there
+        shared_gpu.warn_if_slow()
+
+
+def test_mps_is_looked_for_where_the_variable_says(node, tmp_path, monkeypatch):
+    node(1, 2)
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path / "elsewhere"))
-    shared_gpu.warn_if_slow()
+    with listening(tmp_path / "elsewhere"):
+        shared_gpu.warn_if_slow()
+
+
+def test_a_pipe_without_a_reader_is_no_mps(node, tmp_path):
+    node(1, 2)
+    (tmp_path / "mps").mkdir()
+    os.mkfifo(tmp_path / "mps" / "control")
+    assert shared_gpu.turns(os.environ)
+    reader = os.open(tmp_path / "mps" / "control", os.O_RDONLY | os.O_NONBLOCK)
+    assert not shared_gpu.turns(os.environ)
+    os.close(reader)
 
 
 def test_nothing_is_said_of_slices(node, monkeypatch):
@@ -87,3 +113,18 @@ def test_the_doctor_tells_it(node, monkeypatch):
     assert found["gpu"].verdict == doctor.NOTE
     assert "16 ranks of this node share 1 GPU" in found["gpu"].found
     assert "nvidia-cuda-mps-control -d" in found["gpu"].cure
+
+
+def test_the_doctor_tells_ranks_of_hidden_gpus(node, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    node(2, 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    found = {each.name: each for each in doctor.findings({})}
+    assert found["gpu"].verdict == doctor.NOTE
+    assert "CUDA_VISIBLE_DEVICES=0 leaves 1 of 2 GPUs" in found["gpu"].found
+    assert 'device="cuda" chooses one for each rank' in found["gpu"].cure
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    found = {each.name: each for each in doctor.findings({})}
+    assert found["gpu"].verdict == doctor.OK
