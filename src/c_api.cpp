@@ -9,7 +9,7 @@
 #include "base/threads.hpp"
 #include "base/visit.hpp"
 #include "calls/python_side.hpp"
-#include "direct/direct_plugin.hpp"
+#include "direct/torch_side.hpp"
 #include "guard.hpp"
 #include "opening.hpp"
 #include "python/python_library.hpp"
@@ -89,7 +89,7 @@ fpt_status fpt_set_threads(int64_t n) {
   return guard_call([&] {
     want_threads(n);
     if (python_is_started()) python_side().set_threads(n);
-    if (opened_direct_plugin()) require_direct(direct_plugin().set_threads(n));
+    if (TorchSide* side = opened_torch_side()) side->set_threads(n);
   });
 }
 

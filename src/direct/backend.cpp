@@ -7,10 +7,11 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/rank.hpp"
+#include "base/switches.hpp"
 #include "calls/python_side.hpp"
 #include "direct/archive.hpp"
 #include "direct/direct_plugin.hpp"
-#include "direct/direct_runner.hpp"
+#include "direct/torch_side.hpp"
 #include "python/environment.hpp"
 #include "python/own_parts.hpp"
 #include "python/python_library.hpp"
@@ -43,9 +44,9 @@ std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, c
     fail(FPT_ERR_FORMAT, path, " cannot be loaded with backend=\"direct\": it is no intact TorchScript file ",
          "(torch.jit.save) and no AOTInductor package (torch._inductor.aoti_compile_and_package) with a name that ends "
          "in .pt2");
-  direct_plugin();
+  TorchSide& side = torch_side();
   refuse_python_options(path, given, model == ModelKind::recording);
-  auto runner = DirectRunner::load(path, model, options, config);
+  auto runner = side.load(path, model, options, config);
   const std::string reason = conflict();
   if (!reason.empty()) warn_once(concat(reason, ": scripts that import torch cannot run in this process"));
   return runner;
@@ -62,13 +63,18 @@ bool can_run_models() {
   return reason.empty();
 }
 
+/// Asks Python where its half is open.
+bool may_compute_with_tensors() {
+  return !is_switched_off("FTN_PYTORCH_DIRECT_TENSORS") && !program_runs_python() && direct_refusal().empty();
+}
+
 }  // namespace
 
 std::string direct_refusal() {
   std::string reason = conflict();
   if (!reason.empty()) return reason;
   try {
-    direct_plugin();
+    torch_side();
     return {};
   } catch (const Error& error) {
     // Python's torch would be given the same functions
@@ -87,7 +93,26 @@ std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, con
   if (is_wish) return load_by_wish(path, model, options, given, config);
   if (model == ModelKind::other || !can_run_models()) return nullptr;
   refuse_python_options(path, given, model == ModelKind::recording);
-  return DirectRunner::load(path, model, options, config);
+  return torch_side().load(path, model, options, config);
+}
+
+Engine* libtorch_engine() {
+  // No static decides this by its initialiser: asking takes Python's lock, and a thread that holds it may be waiting
+  // here for the same answer. So each asks who comes before there is one, and the first answer holds.
+  enum { unknown, no, yes };
+  static std::atomic<int> possible{unknown};
+  int known = possible.load(std::memory_order_acquire);
+  if (known == unknown) {
+    const int found = may_compute_with_tensors() ? yes : no;
+    if (possible.compare_exchange_strong(known, found, std::memory_order_acq_rel)) known = found;
+  }
+  if (known == no) return nullptr;
+  static Engine& engine = torch_side().engine();
+  return &engine;
+}
+
+std::unique_ptr<Runner> torch_functions(bool same_layout) {
+  return libtorch_engine() ? torch_side().functions(same_layout) : python_side().torch_functions(same_layout);
 }
 
 }  // namespace fpt

@@ -13,6 +13,8 @@
 #include "base/paths.hpp"
 #include "base/program_libraries.hpp"
 #include "base/threads.hpp"
+#include "direct/torch_side.hpp"
+#include "ftn_pytorch.h"
 #include "python/environment.hpp"
 #include "python/own_parts.hpp"
 #include "python/python_library.hpp"
@@ -22,21 +24,24 @@ namespace fs = std::filesystem;
 namespace fpt {
 namespace {
 
-std::atomic<const fpt_direct_table*> opened{nullptr};
+std::atomic<TorchSide*> provided{nullptr};  // while it is loaded
+std::atomic<TorchSide*> opened{nullptr};    // when it has been looked at
 
 constexpr const char* plugin_name = "libftn_pytorch_direct.so";
 
-/// The plug-in, and the torch that it was built for: written beside it, since only libtorch could tell what is in it.
+/// The plug-in, and what it was built for: written beside it, since only libtorch could tell what is in it.
 struct Plugin {
   fs::path file;
   TorchLocation torch;
+  std::string version;  // of this library; none in a file of 0.2.0
 };
 
 Plugin plugin_in(const fs::path& folder) {
-  Plugin plugin{folder / plugin_name, {}};
+  Plugin plugin{folder / plugin_name, {}, {}};
   std::ifstream description(folder / "libftn_pytorch_direct.torch");
-  if (std::getline(description, plugin.torch.folder) && std::getline(description, plugin.torch.version)) return plugin;
-  return {};
+  if (!std::getline(description, plugin.torch.folder) || !std::getline(description, plugin.torch.version)) return {};
+  std::getline(description, plugin.version);
+  return plugin;
 }
 
 std::string named_folder() {
@@ -64,15 +69,13 @@ const Plugin& plugin() {
 }
 
 /// By value where the program has such functions: what the loader has taken is nowhere to be read.
-void require_right_numbers(const fpt_direct_table& table) {
+void require_right_numbers(TorchSide& side) {
   if (functions_of_torch().empty()) return;
-  const char* wrong = nullptr;
-  const fpt_status status = table.find_wrong_numbers(&wrong);
-  if (status != FPT_OK) fail(status, table.error_text());
+  const char* wrong = side.wrong_product();
   judge_numbers(wrong ? wrong : "", obstacle_to_own_names());
 }
 
-const fpt_direct_table& open_plugin() {
+TorchSide& open_plugin() {
   const std::string obstacle = direct_obstacle();
   if (!obstacle.empty()) fail(direct_torch().folder.empty() ? FPT_ERR_IMPORT : FPT_ERR_VERSION, obstacle);
   const std::string file = plugin().file.string();
@@ -81,21 +84,16 @@ const fpt_direct_table& open_plugin() {
   // for the life of the process: torch registers itself in many places
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | own_names_first());
   if (!library) fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
-  const auto get = reinterpret_cast<decltype(&fpt_direct_table_get)>(dlsym(library, FPT_DIRECT_SYMBOL));
-  const fpt_direct_table* table = get ? get() : nullptr;
-  if (!table || table->version != FPT_DIRECT_VERSION || table->abi != FPT_ABI)
-    fail(FPT_ERR_VERSION, file, " is not of the same build as this library: ", direct_cure());
+  TorchSide* side = provided.load(std::memory_order_acquire);
+  if (!side) fail(FPT_ERR_VERSION, file, " belongs to another library than this one, ", own_file().string());
   const TorchLocation& wanted = direct_torch();
   const TorchLocation found = loaded_torch();
   if (!same_torch(wanted, found))
     fail(FPT_ERR_VERSION, "the direct path was built for ", text_of(wanted), " and found ", text_of(found),
          ": does LD_LIBRARY_PATH or LD_PRELOAD name another libtorch?");
-  table->on_warning(
-      [](const char* text, int64_t length) { warn(std::string(text, static_cast<std::size_t>(length))); });
-  require_right_numbers(*table);
-  const int64_t threads = wanted_threads();
-  if (threads != 0 && table->set_threads(threads) != FPT_OK) fail(FPT_ERR_INTERNAL, table->error_text());
-  return *table;
+  require_right_numbers(*side);
+  if (const int64_t threads = wanted_threads(); threads != 0) side->set_threads(threads);
+  return *side;
 }
 
 }  // namespace
@@ -107,7 +105,10 @@ std::string direct_obstacle() {
   if (wanted.folder.empty() && !named_folder().empty())
     return concat("FTN_PYTORCH_EXTENSIONS is \"", named_folder(), "\", where the direct path is not: ", direct_cure());
   if (wanted.folder.empty()) return concat("the direct path is not built: ", direct_cure());
-  if (opened_direct_plugin()) return {};
+  if (opened_torch_side()) return {};
+  if (plugin().version != FPT_VERSION)
+    return concat("the direct path in ", plugin().file.parent_path().string(),
+                  " was built for another version of this ", "library than ", FPT_VERSION, ": ", direct_cure());
   const TorchLocation there = torch_in(wanted.folder);
   if (there.version != wanted.version)
     return concat("the direct path was built for ", text_of(wanted), ", but there is ",
@@ -125,18 +126,16 @@ std::string direct_cure() {
                        : "build this library with -DFTN_PYTORCH_DIRECT=ON and a torch that brings its C++ headers";
 }
 
-const fpt_direct_table& direct_plugin() {
-  if (const fpt_direct_table* table = opened_direct_plugin()) return *table;
+TorchSide& torch_side() {
+  if (TorchSide* side = opened_torch_side()) return *side;
   static std::mutex& mutex = *new std::mutex;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (!opened_direct_plugin()) opened.store(&open_plugin(), std::memory_order_release);
-  return *opened_direct_plugin();
+  if (!opened_torch_side()) opened.store(&open_plugin(), std::memory_order_release);
+  return *opened_torch_side();
 }
 
-const fpt_direct_table* opened_direct_plugin() noexcept { return opened.load(std::memory_order_acquire); }
+TorchSide* opened_torch_side() noexcept { return opened.load(std::memory_order_acquire); }
 
-void require_direct(fpt_status status) {
-  if (status != FPT_OK) throw Error(status, opened_direct_plugin()->error_text());
-}
+void provide_torch_side(TorchSide& made) noexcept { provided.store(&made, std::memory_order_release); }
 
 }  // namespace fpt

@@ -15,21 +15,21 @@ struct Setting {
   const char* name;
   int kinds;
   double lowest, highest;
-  double fpt_direct_optimizer::* real;
-  int32_t fpt_direct_optimizer::* logical;
+  double OptimizerSettings::* real;
+  int32_t OptimizerSettings::* logical;
 };
 
 constexpr double unlimited = 1e300;
 constexpr Setting known_settings[] = {
-    {"lr", 7, 0, unlimited, &fpt_direct_optimizer::lr, nullptr},
-    {"momentum", 1, 0, unlimited, &fpt_direct_optimizer::momentum, nullptr},
-    {"dampening", 1, -unlimited, unlimited, &fpt_direct_optimizer::dampening, nullptr},
-    {"nesterov", 1, 0, 1, nullptr, &fpt_direct_optimizer::nesterov},
-    {"weight_decay", 7, 0, unlimited, &fpt_direct_optimizer::weight_decay, nullptr},
-    {"beta1", 6, 0, 1, &fpt_direct_optimizer::beta1, nullptr},
-    {"beta2", 6, 0, 1, &fpt_direct_optimizer::beta2, nullptr},
-    {"eps", 6, 0, unlimited, &fpt_direct_optimizer::eps, nullptr},
-    {"amsgrad", 6, 0, 1, nullptr, &fpt_direct_optimizer::amsgrad},
+    {"lr", 7, 0, unlimited, &OptimizerSettings::lr, nullptr},
+    {"momentum", 1, 0, unlimited, &OptimizerSettings::momentum, nullptr},
+    {"dampening", 1, -unlimited, unlimited, &OptimizerSettings::dampening, nullptr},
+    {"nesterov", 1, 0, 1, nullptr, &OptimizerSettings::nesterov},
+    {"weight_decay", 7, 0, unlimited, &OptimizerSettings::weight_decay, nullptr},
+    {"beta1", 6, 0, 1, &OptimizerSettings::beta1, nullptr},
+    {"beta2", 6, 0, 1, &OptimizerSettings::beta2, nullptr},
+    {"eps", 6, 0, unlimited, &OptimizerSettings::eps, nullptr},
+    {"amsgrad", 6, 0, 1, nullptr, &OptimizerSettings::amsgrad},
 };
 
 constexpr const char* optimizers[] = {"sgd", "adam", "adamw"};
@@ -55,14 +55,14 @@ double number_of(const fpt_arg& arg, bool whole) {
 
 }  // namespace
 
-fpt_direct_optimizer default_settings(std::string_view name) {
+OptimizerSettings default_settings(std::string_view name) {
   const auto kind = static_cast<int32_t>(std::find(std::begin(optimizers), std::end(optimizers), name) - optimizers);
   if (kind == static_cast<int32_t>(std::size(optimizers)))
     fail(FPT_ERR_HOOK, "there is no optimizer ", name, "; there are sgd, adam, adamw");
   return {kind, 0, 0, -1, 0, kind == 2 ? 1e-2 : 0, 0.9, 0.999, 1e-8, 0};
 }
 
-void change_settings(fpt_direct_optimizer& chosen, std::string_view name, Args settings) {
+void change_settings(OptimizerSettings& chosen, std::string_view name, Args settings) {
   for (int32_t i = 0; i < settings.count; ++i) {
     const fpt_arg& arg = settings[i];
     const std::string_view given = arg.name[0] ? arg.name : i == 0 ? "lr" : "";
@@ -82,14 +82,14 @@ void change_settings(fpt_direct_optimizer& chosen, std::string_view name, Args s
     fail(FPT_ERR_ARGUMENT, "create_optimizer_sgd: nesterov needs a momentum greater than 0, and no dampening");
 }
 
-fpt_direct_optimizer optimizer_settings(std::string_view name, Args settings) {
-  fpt_direct_optimizer chosen = default_settings(name);
+OptimizerSettings optimizer_settings(std::string_view name, Args settings) {
+  OptimizerSettings chosen = default_settings(name);
   change_settings(chosen, name, settings);
   if (chosen.lr < 0) fail(FPT_ERR_SIGNATURE, "create_optimizer_", name, " needs a learning rate, lr");
   return chosen;
 }
 
-double* real_setting(fpt_direct_optimizer& settings, std::string_view name) noexcept {
+double* real_setting(OptimizerSettings& settings, std::string_view name) noexcept {
   const Setting* setting = find_setting(name, settings.kind);
   return setting && setting->real ? &(settings.*setting->real) : nullptr;
 }

@@ -15,4 +15,14 @@ std::string message_of(const std::exception& exception);
 /// `context` opens the text, `end` closes it.
 [[noreturn]] void rethrow_as(fpt_status status, const std::string& context, const std::string& end = {});
 
+/// What `body` returns. Around all that the core calls: an exception of libtorch becomes a failure of this library.
+template <class Body>
+auto translated(const Body& body) {
+  try {
+    return body();
+  } catch (...) {
+    rethrow_as(FPT_ERR_INTERNAL, "libtorch");
+  }
+}
+
 }  // namespace fpt::direct

@@ -27,7 +27,7 @@ bool Frame::Use::is_changed() const noexcept { return version_of(used()) != vers
 void Frame::begin(const Settings& settings, bool may_keep, bool records) {
   may_keep_ = may_keep;
   records_ = records;
-  checking_ = settings.mode == FPT_DIRECT_SAFE || calls_ < checked_calls;
+  checking_ = settings.is_safe || calls_ < checked_calls;
   ++calls_;
   uses_.clear();
 }
@@ -88,7 +88,7 @@ void Frame::require_unmodified(const std::string& function) const {
       refuse_change(argument_label(use.what, use.index, *use.arg), function, "model");
 }
 
-void Frame::finish(const std::string& function, const std::vector<at::Tensor>& results) {
+void Frame::finish(const std::string& function, at::ArrayRef<at::Tensor> results) {
   require_unmodified(function);
   for (const Use& use : uses_)
     if (use.arg->access == FPT_OUT && use.is_changed()) write_back(use);
@@ -133,7 +133,7 @@ void Frame::write_back(const Use& use) {
   if (is_there) copy_back(use.seen, array_of(*use.arg));
 }
 
-void Frame::report_kept(const std::string& function, const std::vector<at::Tensor>& results) {
+void Frame::report_kept(const std::string& function, at::ArrayRef<at::Tensor> results) {
   for (const Use& use : uses_) {
     const at::Tensor& tensor = *use.given;
     const bool returned = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {

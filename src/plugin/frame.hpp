@@ -35,7 +35,7 @@ class Frame {
   void require_unmodified(const std::string& function) const;
   /// The same, then changed inputs go back, and those that it kept are reported once.
   /// @param results  may rightly share the memory of inputs
-  void finish(const std::string& function, const std::vector<at::Tensor>& results);
+  void finish(const std::string& function, at::ArrayRef<at::Tensor> results);
   /// The same for compiled code, which keeps nothing and of which torch does not know what it changed.
   void finish_compiled();
   /// Bits of the inputs, of the first 64, whose memory itself the model has changed.
@@ -64,7 +64,7 @@ class Frame {
   static void write_back(const Use& use);
   void tell_of_copies(const Settings& settings, const char* what, int32_t index);
   void wait_for_inputs() const;
-  void report_kept(const std::string& function, const std::vector<at::Tensor>& results);
+  void report_kept(const std::string& function, at::ArrayRef<at::Tensor> results);
 
   std::deque<TensorCache> caches_;  // which stay where they are while positions are added
   std::vector<Use> uses_;

@@ -2,9 +2,13 @@
 /// What a loaded model can do, whatever its format; one class per format implements it.
 #pragma once
 
+#include "calls/runner.hpp"
+#include "direct/optimizer_settings.hpp"
 #include "plugin/torch.hpp"
 
 namespace fpt::direct {
+
+class DirectAnswer;
 
 /// Options of a load, as the plug-in keeps them.
 struct Settings {
@@ -13,7 +17,8 @@ struct Settings {
   bool same_layout = false, copies_inputs = false;
   bool training = false;                ///< the mode of predictions
   std::optional<int32_t> communicator;  ///< of the ranks that a recording averages over
-  int32_t float_dtype = FPT_NONE, mode = FPT_DIRECT_CHECKED, flags = 0;
+  bool is_safe = false;                 ///< every call is checked like the first two
+  int32_t float_dtype = FPT_NONE, flags = 0;
 
   /// Element type in which the model gets an array of type `dtype`.
   int32_t wanted_dtype(int32_t dtype) const noexcept { return cast_dtype(dtype, float_dtype); }
@@ -21,18 +26,12 @@ struct Settings {
   std::string label(std::string_view function) const;
 };
 
-/// Inputs of one call as the core hands them over.
+/// Inputs of one call.
 struct Inputs {
   const fpt_arg* args;
   int32_t count;
   /// [count] what stands in place of an argument; undefined for the others. Null: no graph is recorded.
   const at::Tensor* tensors = nullptr;
-};
-
-/// What a training step returns.
-struct TrainedStep {
-  double loss = 0;         ///< before the step
-  bool completed = false;  ///< the model says that its training is complete
 };
 
 using NamedTensor = std::pair<std::string, at::Tensor>;
@@ -51,11 +50,11 @@ class Model {
   virtual void assign(std::vector<NamedTensor> values) = 0;
   virtual bool has(std::string_view name) = 0;
   /// Call a method, forward if the name is empty.
-  virtual void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) = 0;
+  virtual void call(std::string_view name, Inputs inputs, int32_t flags, DirectAnswer& answer) = 0;
   /// The parameters, by name. FPT_ERR_HOOK for formats without.
-  virtual void parameters(fpt_direct_answer& answer) = 0;
-  virtual void create_optimizer(const fpt_direct_optimizer& settings) = 0;
-  virtual TrainedStep train(Inputs inputs, Inputs targets) = 0;
+  virtual void parameters(DirectAnswer& answer) = 0;
+  virtual void create_optimizer(const OptimizerSettings& settings) = 0;
+  virtual Training train(Inputs inputs, Inputs targets) = 0;
 
  protected:
   /// FPT_ERR_HOOK for what only folders of checkpoints have.
@@ -63,9 +62,5 @@ class Model {
   /// The only target; FPT_ERR_SIGNATURE. @param label  of the training function, for texts
   static const fpt_arg& single_target(Inputs targets, const std::string& label);
 };
-
-std::unique_ptr<Model> load_script(Settings settings);
-std::unique_ptr<Model> load_package(Settings settings);
-std::unique_ptr<Model> load_recording(Settings settings);
 
 }  // namespace fpt::direct

@@ -98,10 +98,6 @@ at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner) {
   return tensor_with(array, axes_of(array, same_layout), std::move(owner));
 }
 
-at::Tensor seen(const fpt_direct_operand& operand) {
-  return operand.is_turned ? reversed_view(operand.tensor->now()) : operand.tensor->now();
-}
-
 at::Tensor reversed_view(const at::Tensor& tensor) {
   c10::SmallVector<int64_t, FPT_MAX_RANK> axes;
   for (int64_t axis = tensor.dim(); axis-- > 0;) axes.push_back(axis);

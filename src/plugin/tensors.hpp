@@ -2,30 +2,7 @@
 /// Memory of the caller as tensors, kept from call to call.
 #pragma once
 
-#include <atomic>
-#include <forward_list>
-
 #include "plugin/model.hpp"
-
-/// A tensor that the program holds. Any thread may use it while another one replaces it by an equal one, see
-/// memory_of(): so what it was stays as long as the handle.
-struct fpt_direct_tensor {
- public:
-  explicit fpt_direct_tensor(at::Tensor tensor) : first_(std::move(tensor)), now_(&first_) {}
-
-  at::Tensor& now() noexcept { return *now_.load(std::memory_order_acquire); }
-  const at::Tensor& now() const noexcept { return *now_.load(std::memory_order_acquire); }
-  /// One thread at a time.
-  void become(at::Tensor tensor) {
-    later_.push_front(std::move(tensor));
-    now_.store(&later_.front(), std::memory_order_release);
-  }
-
- private:
-  at::Tensor first_;
-  std::forward_list<at::Tensor> later_;
-  std::atomic<at::Tensor*> now_;
-};
 
 namespace fpt::direct {
 
@@ -41,9 +18,6 @@ using MemoryOwner = std::unique_ptr<void, void (*)(void*)>;
 /// The tensor of an array, wherever that is, without a copy. FPT_ERR_STRIDE for strides that torch cannot express.
 /// @param owner  of the memory, let go when torch needs it no more; none for memory of the caller
 at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner = {nullptr, nullptr});
-
-/// The tensor of an operand that has one, with its axes as the operation sees them.
-[[nodiscard]] at::Tensor seen(const fpt_direct_operand& operand);
 
 /// The same memory with the axes in the other order.
 [[nodiscard]] at::Tensor reversed_view(const at::Tensor& tensor);

@@ -26,4 +26,3 @@
 #include "arrays/copy.hpp"
 #include "arrays/scalar.hpp"
 #include "base/error.hpp"
-#include "direct/fpt_direct.h"

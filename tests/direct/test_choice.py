@@ -100,6 +100,25 @@ def test_libtorch_that_is_loaded_already_wins(load, tmp_path):
     assert str(tmp_path) in printed
 
 
+@pytest.mark.parametrize("version", ["0.0.1", ""])
+def test_plugin_of_another_version_is_not_opened(build_dir, load, tmp_path, version):
+    described = next(build_dir.glob("lib*/libftn_pytorch_direct.torch")).read_text().splitlines()
+    (tmp_path / "libftn_pytorch_direct.torch").write_text("\n".join([*described[:2], version]))
+    printed = load("direct", FTN_PYTORCH_EXTENSIONS=str(tmp_path))
+    assert printed.startswith("FTN_PYTORCH_ERR_VERSION") and str(tmp_path) in printed
+    assert f"was built for another version of this library than {described[2]}" in printed
+
+
+def test_plugin_that_belongs_to_no_library(build_dir, load, tmp_path):
+    shutil.copy(next(build_dir.glob("lib*/libftn_pytorch_direct.torch")), tmp_path)
+    (tmp_path / "empty.c").write_text("int nothing;\n")
+    library = tmp_path / "libftn_pytorch_direct.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "empty.c"], check=True)
+    printed = load("direct", FTN_PYTORCH_EXTENSIONS=str(tmp_path))
+    assert printed.startswith("FTN_PYTORCH_ERR_VERSION")
+    assert f"{library} belongs to another library than this one" in printed
+
+
 def test_library_without_the_plugin(build_dir, load, tmp_path, monkeypatch):
     """A copy of the library that lies alone."""
     library = next(build_dir.glob("lib*/libftn_pytorch.so"))

@@ -61,8 +61,11 @@ def test_the_end_of_what_cmake_says_is_shown(wheel: Path, capsys: pytest.Capture
 
 
 @pytest.mark.skipif(not shutil.which("ninja"), reason="it is built by ninja")
-def test_what_was_made_is_told(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_made_is_told(
+    wheel: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = build_folder() / "lib"
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(made))  # what a build for a wheel finds by itself
     names = [f"libftn_pytorch_direct.{end}" for end in ("so", "torch")]
     files = [made / name for name in names] + [*made.glob("_ftn_pytorch_recording*.so")]
     if len(files) != 3 or not all(file.exists() for file in files):
@@ -87,7 +90,7 @@ def test_folders_of_extensions(wheel: Path, tmp_path: Path, monkeypatch: pytest.
 
 def test_the_torch_of_a_plugin(tmp_path: Path) -> None:
     assert installation.torch_of_plugin(str(tmp_path)) is None
-    (tmp_path / "libftn_pytorch_direct.torch").write_text("/opt/torch\n2.13.0+cpu\n")
+    (tmp_path / "libftn_pytorch_direct.torch").write_text("/opt/torch\n2.13.0+cpu\n0.3.0\n")
     assert installation.torch_of_plugin(str(tmp_path)) == ("/opt/torch", "2.13.0+cpu")
     (tmp_path / "libftn_pytorch_direct.torch").write_text("cut off")
     assert installation.torch_of_plugin(str(tmp_path)) is None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """``python -m ftn_pytorch build-direct``: compile what is linked with libtorch, for the torch of this environment.
 
-That is the plug-in of the direct path (saved models without Python) and the extension that runs recorded steps. Each
-fits one torch, so a wheel brings their sources. A build of the whole library makes both itself.
+That is the plug-in of the direct path (saved models without Python), which is linked with the library of the wheel, too,
+and the extension that runs recorded steps. Each fits one torch, so a wheel brings their sources. A build of the whole
+library makes both itself.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FILES = ("*.so", "libftn_pytorch_direct.torch")
 _LOAD = """
 import ctypes, sys, torch
 extension, plugin = map(ctypes.CDLL, sorted(sys.argv[1:]))
-plugin.fpt_direct_table_get, extension.PyInit__ftn_pytorch_recording
+plugin.fpt_saved_modules_get, extension.PyInit__ftn_pytorch_recording
 """
 _LAST_LINES = 30
 
@@ -78,6 +79,7 @@ def run(chosen: argparse.Namespace) -> int:
             "-DFTN_PYTORCH_DIRECT=ON",
             "-DFTN_PYTORCH_EXTENSIONS_ONLY=ON",
             f"-DPython_EXECUTABLE={sys.executable}",
+            f"-DFTN_PYTORCH_CORE={installation.library()}",
         )
         print("compiling for this torch: two minutes on two free cores", file=sys.stderr, flush=True)
         _call([cmake, "-S", str(source), "-B", temporary, *options, *settings, *purpose])

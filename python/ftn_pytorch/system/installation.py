@@ -99,7 +99,7 @@ def torch_of_plugin(folder: str) -> tuple[str, str] | None:
         lines = Path(folder, "libftn_pytorch_direct.torch").read_text().splitlines()
     except OSError:
         return None
-    return (lines[0], lines[1]) if len(lines) == 2 else None
+    return (lines[0], lines[1]) if len(lines) >= 2 else None
 
 
 def pythons(core: str) -> list[str]:

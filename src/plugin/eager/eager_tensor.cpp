@@ -16,8 +16,6 @@
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/sub.h>
 
-#include "direct/direct_value.hpp"
-#include "plugin/answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/scalars.hpp"
 
@@ -83,18 +81,9 @@ at::Tensor computed_from_right(int32_t operation, const at::Scalar& left, const 
   }
 }
 
-std::string kind_of_operand(const fpt_direct_operand& operand, bool same_layout) {
-  return operand.tensor ? kind_of(seen(operand), same_layout) : text_of(scalar_of(*operand.scalar));
+std::string kind_of_operand(const Operand& operand, bool same_layout) {
+  return operand.tensor ? kind_of(*operand.tensor, same_layout) : text_of(scalar_of(*operand.scalar));
 }
-
-/// What a storage on memory of the caller has in place of an owner.
-struct OnMemory {
-  uint64_t number;
-};
-
-std::atomic<uint64_t> latest_on_memory{0};
-
-void end_on_memory(void* ended) { delete static_cast<OnMemory*>(ended); }
 
 /// Address of the first byte of the memory behind a tensor, and of the one after the last.
 std::pair<const char*, const char*> reach_of(const at::Tensor& tensor) {
@@ -130,62 +119,22 @@ void rethrow_as_python(const std::string& context, const std::string& end) {
   }
 }
 
-EagerTensor make_tensor(const fpt_direct_value& memory, MemoryOwner owner) {
-  if (!owner) owner = MemoryOwner(new OnMemory{++latest_on_memory}, end_on_memory);
-  at::Tensor made = tensor_on(array_of_value(memory), true, std::move(owner));
-  return EagerTensor(new fpt_direct_tensor{std::move(made)});
-}
-
-uint64_t last_on_memory() noexcept { return latest_on_memory; }
-
-bool is_on_memory(const at::Tensor& tensor, uint64_t after) {
-  if (!tensor.has_storage()) return false;
-  const at::DataPtr& memory = tensor.storage().data_ptr();
-  return memory.get_deleter() == end_on_memory && static_cast<const OnMemory*>(memory.get_context())->number > after;
-}
-
-Array memory_of(fpt_direct_tensor& held) {
-  if (!is_plain(held.now())) {
-    at::Tensor made = plain(held.now(), "the tensor");  // ends without the lock where another was first
-    static std::mutex& mutex = *new std::mutex;
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!is_plain(held.now())) held.become(std::move(made));
-  }
-  return array_of_tensor(held.now(), true);
-}
-
-EagerTensor gradient_of(const at::Tensor& tensor) {
-  const at::Tensor& gradient = tensor.grad();
-  if (!gradient.defined())
-    fail(FPT_ERR_ARGUMENT, "there is no gradient yet: call backward first, for a tensor with requires_grad");
-  return EagerTensor(new fpt_direct_tensor{gradient});
-}
-
-EagerTensor operate(int32_t operation, const fpt_direct_operand& left, const fpt_direct_operand& right,
-                    bool same_layout) {
+at::Tensor operate(int32_t operation, const Operand& left, const Operand& right, bool same_layout) {
   if (operation < 0 || operation > FPT_MATMUL) fail(FPT_ERR_ARGUMENT, "there is no operator ", operation);
   try {
     // the product of the matrices that Fortran sees: (A B) transposed is B transposed, A transposed
     const bool swaps = operation == FPT_MATMUL && !same_layout;
-    const fpt_direct_operand &first = swaps ? right : left, &second = swaps ? left : right;
-    at::Tensor made;
-    if (!second.tensor)
-      made = computed(operation, seen(first), number_of(*second.scalar));
-    else if (!first.tensor)
-      made = computed_from_right(operation, number_of(*first.scalar), seen(second));
-    else if (first.is_turned || second.is_turned)
-      made = computed(operation, seen(first), seen(second));
-    else
-      made = computed(operation, first.tensor->now(), second.tensor->now());
-    return EagerTensor(new fpt_direct_tensor{std::move(made)});
+    const Operand &first = swaps ? right : left, &second = swaps ? left : right;
+    if (!second.tensor) return computed(operation, *first.tensor, number_of(*second.scalar));
+    if (!first.tensor) return computed_from_right(operation, number_of(*first.scalar), *second.tensor);
+    return computed(operation, *first.tensor, *second.tensor);
   } catch (...) {
     rethrow_as_python(symbols[operation], concat("\n  left: ", kind_of_operand(left, same_layout),
                                                  "\n  right: ", kind_of_operand(right, same_layout)));
   }
 }
 
-void write_tensor(at::Tensor& target, const fpt_direct_operand& value, bool same_layout) {
-  const at::Tensor given = seen(value);
+void write_tensor(const at::Tensor& target, const at::Tensor& given, bool same_layout) {
   const bool fits = target.sizes() == given.sizes();
   if (!fits || target.scalar_type() != given.scalar_type())
     fail(fits ? FPT_ERR_DTYPE : FPT_ERR_SHAPE, "the array is ", kind_of(target, same_layout),
@@ -205,21 +154,21 @@ void require_writable(const at::Tensor& tensor) {
          "copy_\", ...)");
 }
 
-void end_graph(at::Tensor& tensor) {
+void end_graph(const at::Tensor& tensor) {
   if (tensor.grad_fn() && !tensor.is_view()) tensor.detach_();
 }
 
-void note_write(at::Tensor& tensor) {
+void note_write(const at::Tensor& tensor) {
   end_graph(tensor);
   // what inference mode made is kept for no gradient, and has no counter
   if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
 }
 
-void overwrite(at::Tensor& target, const at::Tensor& value) {
+void overwrite(const at::Tensor& target, const at::Tensor& value) {
   target.copy_(overlap(target, value) ? value.clone() : value);
 }
 
-void assign(at::Tensor& target, const at::Tensor& value) {
+void assign(const at::Tensor& target, const at::Tensor& value) {
   if (target.grad_fn()) target.detach_();  // as above
   if (target.requires_grad() && !value.requires_grad()) target.requires_grad_(false);
   const at::AutoGradMode mode(value.requires_grad());

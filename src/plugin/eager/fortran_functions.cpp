@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
 
+#include "plugin/direct_tensor.hpp"
 #include "plugin/eager/dtypes.hpp"
 #include "plugin/eager/eager_tensor.hpp"
 #include "plugin/eager/losses.hpp"
@@ -184,7 +185,7 @@ c10::IValue network_loss(FunctionCall& call, const std::string& name) {
 }
 
 c10::IValue assigned_gradient(FunctionCall& call, const std::string&) {
-  assign(call.tensor(0), gradient_of(call.tensor(1))->now());
+  assign(call.tensor(0), present_gradient(call.tensor(1)));
   return {};
 }
 

@@ -201,8 +201,7 @@ const Function& function_named(std::string_view name) {
   return given(known.emplace(key, std::move(made)).first->second);
 }
 
-c10::IValue call_function(std::string_view name, bool same_layout, const fpt_arg inputs[],
-                          const fpt_direct_operand tensors[], int32_t count) {
+c10::IValue call_function(std::string_view name, bool same_layout, Inputs inputs) {
   static const Settings& reversed = *new Settings(settings_of_torch(false));
   static const Settings& same = *new Settings(settings_of_torch(true));
   const Settings& settings = same_layout ? same : reversed;
@@ -210,10 +209,10 @@ c10::IValue call_function(std::string_view name, bool same_layout, const fpt_arg
   const Function& function = function_named(name);
   std::optional<FramePool::Lease> frame;
   FunctionCall call(same_layout);
-  for (int32_t i = 0; i < count; ++i) {
-    const fpt_arg& input = inputs[i];
-    if (tensors[i].tensor) {
-      call.add(seen(tensors[i]), input.name);
+  for (int32_t i = 0; i < inputs.count; ++i) {
+    const fpt_arg& input = inputs.args[i];
+    if (inputs.tensors[i].defined()) {
+      call.add(inputs.tensors[i], input.name);
     } else if (is_value(input)) {
       call.add(value_of(input), input.name);
     } else {

@@ -57,9 +57,8 @@ struct Function {
 /// NotHere for a name that only Python knows.
 const Function& function_named(std::string_view name);
 
-/// Call a function with what the core hands over, see fpt_direct_table::call_function().
-/// @param tensors  in place of inputs; those without are memory, numbers or texts
-c10::IValue call_function(std::string_view name, bool same_layout, const fpt_arg inputs[],
-                          const fpt_direct_operand tensors[], int32_t count);
+/// Call a function by the name that Python has for it; axes as of same_layout. NotHere where nothing was done.
+/// FPT_ERR_PYTHON, _ARGUMENT, _SHAPE, _INPUT_MODIFIED.
+c10::IValue call_function(std::string_view name, bool same_layout, Inputs inputs);
 
 }  // namespace fpt::direct

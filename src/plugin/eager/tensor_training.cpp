@@ -21,7 +21,7 @@ bool gains_by_fusing(const Optimizer& optimizer) {
 }
 
 void step_plainly(Optimizer& optimizer) {
-  const fpt_direct_optimizer& settings = optimizer.settings();
+  const OptimizerSettings& settings = optimizer.settings();
   for (Moments& each : optimizer.moments()) {
     const at::Tensor& gradient = each.parameter.grad();
     if (!gradient.defined()) continue;
@@ -32,23 +32,21 @@ void step_plainly(Optimizer& optimizer) {
 
 }  // namespace
 
-std::unique_ptr<fpt_direct_training> make_training(const fpt_direct_optimizer& settings,
-                                                   const fpt_direct_operand tensors[], int32_t count) {
+std::optional<TensorTraining> make_training(const OptimizerSettings& settings, const std::vector<at::Tensor>& tensors) {
   std::vector<Moments> parameters;
-  for (int32_t i = 0; i < count; ++i) {
-    const at::Tensor& tensor = tensors[i].tensor->now();
+  for (const at::Tensor& tensor : tensors) {
     const auto is_same = [&tensor](const Moments& each) { return each.parameter.is_same(tensor); };
     const bool is_new = std::none_of(parameters.begin(), parameters.end(), is_same);
-    if (!is_new || !tensor.requires_grad() || !tensor.is_leaf() || !tensor.is_floating_point()) return nullptr;
+    if (!is_new || !tensor.requires_grad() || !tensor.is_leaf() || !tensor.is_floating_point()) return std::nullopt;
     parameters.push_back({{}, tensor, {}, {}, {}, 0});
   }
-  if (parameters.empty()) return nullptr;
+  if (parameters.empty()) return std::nullopt;
   Optimizer optimizer(settings, std::move(parameters));
   const bool is_fused = gains_by_fusing(optimizer);
-  return std::unique_ptr<fpt_direct_training>(new fpt_direct_training{std::move(optimizer), is_fused});
+  return TensorTraining{std::move(optimizer), is_fused};
 }
 
-bool step(fpt_direct_training& training) {
+bool step(TensorTraining& training) {
   const std::vector<Moments>& parameters = training.optimizer.moments();
   if (std::none_of(parameters.begin(), parameters.end(),
                    [](const Moments& each) { return each.parameter.grad().defined(); }))

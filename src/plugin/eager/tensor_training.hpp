@@ -5,17 +5,18 @@
 
 #include "plugin/training/optimizer.hpp"
 
-struct fpt_direct_training {
-  fpt::direct::Optimizer optimizer;
+namespace fpt::direct {
+
+/// Used by one thread at a time.
+struct TensorTraining {
+  Optimizer optimizer;
   bool is_fused;
 };
 
-namespace fpt::direct {
-
-/// Null for tensors that only Python has something to say of.
-[[nodiscard]] std::unique_ptr<fpt_direct_training> make_training(const fpt_direct_optimizer& settings,
-                                                                 const fpt_direct_operand tensors[], int32_t count);
-/// False where there is no gradient.
-[[nodiscard]] bool step(fpt_direct_training& training);
+/// None for tensors that only Python has something to say of: that cannot be trained, or come twice.
+[[nodiscard]] std::optional<TensorTraining> make_training(const OptimizerSettings& settings,
+                                                          const std::vector<at::Tensor>& tensors);
+/// From the gradients that there are; false where there is none.
+[[nodiscard]] bool step(TensorTraining& training);
 
 }  // namespace fpt::direct

@@ -74,7 +74,7 @@ class Differentiated {
     }
   }
 
-  void tangent(Answer& answer, const std::string& label) {
+  void tangent(DirectAnswer& answer, const std::string& label) {
     const Tensors directions = paired(arrays_, "tangent", "input");
     const c10::InferenceMode normal(false);
     const c10::AutoGradMode none(false);  // gradients backward are not wanted, and cost memory
@@ -90,13 +90,13 @@ class Differentiated {
     answer.set(std::move(tangents), names, label);
   }
 
-  void adjoint(Answer& answer, const std::string& label) {
+  void adjoint(DirectAnswer& answer, const std::string& label) {
     follow();
     answer.set(gradients(paired(results_, "gradient", "output"), /*keeps_graph=*/false), {}, label);
   }
 
   /// Row by row, the axes of the result first.
-  void jacobian(Answer& answer, const std::string& label) {
+  void jacobian(DirectAnswer& answer, const std::string& label) {
     follow();
     if (leaves_.size() != 1 || results_.size() != 1)
       fail(FPT_ERR_ARGUMENT, name_, " has ", leaves_.size(), " real or complex inputs and ", results_.size(),
@@ -124,13 +124,13 @@ class Differentiated {
   std::vector<std::string> run() {
     inputs_.tensors = given_.data();
     method_.push(settings_, frame_, inputs_);
-    Answer whole;
+    DirectAnswer whole;
     whole.set(method_.run(frame_, module_), method_.label());
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < whole.tensors.size(); ++i) {
-      if (!is_differentiable(whole.tensors[i])) continue;
-      results_.push_back(whole.tensors[i]);
-      if (whole.values[i].name) names.emplace_back(whole.values[i].name);
+    for (std::size_t i = 0; i < whole.tensors().size(); ++i) {
+      if (!is_differentiable(whole.tensors()[i])) continue;
+      results_.push_back(whole.tensors()[i]);
+      if (whole.name(i)) names.emplace_back(whole.name(i));
     }
     return names;
   }
@@ -226,7 +226,7 @@ std::optional<Derivative> derivative_named(std::string_view name) {
 }
 
 void derive(const Derivative& wanted, const Settings& settings, Method& method, const torch::jit::Module& module,
-            Inputs inputs, Answer& answer) {
+            Inputs inputs, DirectAnswer& answer) {
   if (inputs.count < wanted.directions)
     fail(FPT_ERR_ARGUMENT, wanted.function, " is given fewer arguments than it says");
   const FramePool::Lease frame(method.frames());
@@ -238,7 +238,7 @@ void derive(const Derivative& wanted, const Settings& settings, Method& method, 
     if (wanted.kind == Derivative::Kind::adjoint) function.adjoint(answer, label);
     if (wanted.kind == Derivative::Kind::jacobian) function.jacobian(answer, label);
   }  // whose graph holds the arguments
-  frame->finish(settings.label(wanted.function), answer.tensors);
+  frame->finish(settings.label(wanted.function), answer.tensors());
 }
 
 }  // namespace fpt::direct

@@ -3,7 +3,7 @@
 /// of Python.
 #pragma once
 
-#include "plugin/answer.hpp"
+#include "plugin/direct_answer.hpp"
 #include "plugin/model/method.hpp"
 
 namespace fpt::direct {
@@ -24,6 +24,6 @@ struct Derivative {
 /// @param answer  receives the derivatives
 /// FPT_ERR_ARGUMENT, FPT_ERR_SHAPE, FPT_ERR_DTYPE where directions do not fit, or torch cannot follow the method.
 void derive(const Derivative& wanted, const Settings& settings, Method& method, const torch::jit::Module& module,
-            Inputs inputs, Answer& answer);
+            Inputs inputs, DirectAnswer& answer);
 
 }  // namespace fpt::direct

@@ -4,9 +4,10 @@
 #include <ATen/ops/mse_loss.h>
 
 #include "base/replaced_file.hpp"
-#include "plugin/answer.hpp"
+#include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/model/frozen.hpp"
+#include "plugin/parts.hpp"
 #include "plugin/training/optimizer_state.hpp"
 
 namespace fpt::direct {
@@ -182,7 +183,7 @@ void ScriptModel::thaw() {
   state_->is_frozen = false;
 }
 
-void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
+void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, DirectAnswer& answer) {
   if (const auto wanted = derivative_named(name)) return derive(*wanted, inputs, answer);
   try {
     std::shared_lock lock(mutex_);
@@ -205,12 +206,11 @@ void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, fpt_
   }
 }
 
-void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer) {
+void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, DirectAnswer& answer) {
   if (inputs.tensors) return run_recorded(method, inputs, answer);
   const FramePool::Lease frame(method.frames());
   frame->begin(settings_, method.effects().changes_state);
   method.push(settings_, *frame, inputs);
-  std::unique_ptr<Answer> results = take_answer();
   const bool asked = ((flags | settings_.flags) & FPT_USE_INFERENCE_MODE) != 0 && &method == state_->forward;
   const Effects& effects = method.effects();
   // Nobody outside sees a gradient. Where the model keeps nothing, computes none and does not ask whether they are on,
@@ -219,16 +219,15 @@ void ScriptModel::run(Method& method, Inputs inputs, int32_t flags, fpt_direct_a
   const c10::InferenceMode inference(asked || !(effects.changes_state || effects.uses_gradients));
   const c10::AutoGradMode gradients(!asked && are_on);
   try {
-    results->set(method.run(*frame), method.label());
+    answer.set(method.run(*frame), method.label());
   } catch (...) {
     rethrow_as(FPT_ERR_PYTHON, method.label(), called_with(inputs));
   }
-  frame->finish(method.label(), results->tensors);
-  results->changed = frame->changed();
-  hand_out(std::move(results), answer);
+  frame->finish(method.label(), answer.tensors());
+  answer.changed = frame->changed();
 }
 
-void ScriptModel::run_recorded(Method& method, Inputs inputs, fpt_direct_answer& answer) {
+void ScriptModel::run_recorded(Method& method, Inputs inputs, DirectAnswer& answer) {
   const FramePool::Lease frame(method.frames());
   frame->begin(settings_, method.effects().changes_state, /*records=*/true);
   std::vector<at::Tensor> given(inputs.tensors, inputs.tensors + inputs.count);
@@ -238,17 +237,15 @@ void ScriptModel::run_recorded(Method& method, Inputs inputs, fpt_direct_answer&
   }
   inputs.tensors = given.data();
   method.push(settings_, *frame, inputs);
-  std::unique_ptr<Answer> results = take_answer();
   try {
-    results->set(method.run(*frame, state_->module), method.label());
+    answer.set(method.run(*frame, state_->module), method.label());
   } catch (...) {
     rethrow_as(FPT_ERR_PYTHON, method.label(), called_with(inputs));
   }
-  frame->finish(method.label(), results->tensors);
-  hand_out(std::move(results), answer);
+  frame->finish(method.label(), answer.tensors());
 }
 
-void ScriptModel::derive(const Derivative& wanted, Inputs inputs, fpt_direct_answer& answer) {
+void ScriptModel::derive(const Derivative& wanted, Inputs inputs, DirectAnswer& answer) {
   const std::string label = settings_.label(wanted.function);
   const std::string_view name = wanted.function == "ftn_pytorch_forward" ? "forward" : wanted.function;
   try {
@@ -259,9 +256,7 @@ void ScriptModel::derive(const Derivative& wanted, Inputs inputs, fpt_direct_ans
       alone.lock();
       thaw();
     }
-    std::unique_ptr<Answer> results = take_answer();
-    direct::derive(wanted, settings_, method(name), state_->module, inputs, *results);
-    hand_out(std::move(results), answer);
+    direct::derive(wanted, settings_, method(name), state_->module, inputs, answer);
   } catch (...) {
     const int32_t own = std::max(inputs.count - wanted.directions, 0);
     rethrow_as(FPT_ERR_PYTHON, label, called_with({inputs.args + (inputs.count - own), own}));
@@ -324,7 +319,7 @@ void ScriptModel::assign(std::vector<NamedTensor> values) {
   thaw();
 }
 
-void ScriptModel::parameters(fpt_direct_answer& answer) {
+void ScriptModel::parameters(DirectAnswer& answer) {
   const std::unique_lock lock(mutex_);
   thaw();
   state_->parameters_are_out = true;
@@ -336,17 +331,15 @@ void ScriptModel::parameters(fpt_direct_answer& answer) {
     tensors.push_back(each.value);
     names.push_back(each.name);
   }
-  std::unique_ptr<Answer> results = take_answer();
-  results->set(std::move(tensors), std::move(names), settings_.label("ftn_pytorch_parameters"));
-  hand_out(std::move(results), answer);
+  answer.set(std::move(tensors), std::move(names), settings_.label("ftn_pytorch_parameters"));
 }
 
-void ScriptModel::create_optimizer(const fpt_direct_optimizer& settings) {
+void ScriptModel::create_optimizer(const OptimizerSettings& settings) {
   const std::unique_lock lock(mutex_);
   state_->optimizer = std::make_unique<Optimizer>(settings, state_->module, settings_.file);
 }
 
-TrainedStep ScriptModel::train(Inputs inputs, Inputs targets) {
+Training ScriptModel::train(Inputs inputs, Inputs targets) {
   const std::string label = settings_.label("ftn_pytorch_train");
   const fpt_arg& target = single_target(targets, label);
   const std::unique_lock lock(mutex_);
@@ -367,7 +360,7 @@ TrainedStep ScriptModel::train(Inputs inputs, Inputs targets) {
     frame->require_unmodified(label);
     const double loss = step(*state_->optimizer, prediction, goal, label);
     frame->finish(label, {});
-    return {loss, false};
+    return {false, loss};
   } catch (...) {
     rethrow_as(FPT_ERR_PYTHON, label, called_with(inputs));
   }

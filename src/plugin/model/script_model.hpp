@@ -52,10 +52,10 @@ class ScriptModel : public Model {
   int64_t restore(const std::string& file, bool fallback, std::optional<int64_t> step) override;
   void assign(std::vector<NamedTensor> values) override;
   bool has(std::string_view name) override;
-  void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) override;
-  void parameters(fpt_direct_answer& answer) override;
-  void create_optimizer(const fpt_direct_optimizer& settings) override;
-  TrainedStep train(Inputs inputs, Inputs targets) override;
+  void call(std::string_view name, Inputs inputs, int32_t flags, DirectAnswer& answer) override;
+  void parameters(DirectAnswer& answer) override;
+  void create_optimizer(const OptimizerSettings& settings) override;
+  Training train(Inputs inputs, Inputs targets) override;
 
  private:
   /// What a file holds, ready to be used.
@@ -77,10 +77,10 @@ class ScriptModel : public Model {
   void freeze_forward();
   /// The model is about to change: forward computes with its parameters themselves until that has ended.
   void thaw();
-  void run(Method& method, Inputs inputs, int32_t flags, fpt_direct_answer& answer);
+  void run(Method& method, Inputs inputs, int32_t flags, DirectAnswer& answer);
   /// The same with a graph, through the parameters themselves.
-  void run_recorded(Method& method, Inputs inputs, fpt_direct_answer& answer);
-  void derive(const Derivative& wanted, Inputs inputs, fpt_direct_answer& answer);
+  void run_recorded(Method& method, Inputs inputs, DirectAnswer& answer);
+  void derive(const Derivative& wanted, Inputs inputs, DirectAnswer& answer);
   /// What the text of an exception of the model ends with: what it was called with, and which type it wants.
   std::string called_with(Inputs inputs) const;
 

@@ -5,11 +5,12 @@
 
 #include <thread>
 
-#include "plugin/answer.hpp"
+#include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/frame.hpp"
 #include "plugin/package/package_origin.hpp"
 #include "plugin/package/tree_spec.hpp"
+#include "plugin/parts.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -44,11 +45,11 @@ class PackageModel : public Model {
   }
   void assign(std::vector<NamedTensor>) override { refuse("given other parameters: they are compiled into it"); }
   bool has(std::string_view name) override { return name == "forward"; }
-  void parameters(fpt_direct_answer&) override { refuse("asked for parameters: they are compiled into it"); }
-  void create_optimizer(const fpt_direct_optimizer&) override { refuse("trained: it is compiled for inference"); }
-  TrainedStep train(Inputs, Inputs) override { refuse("trained: it is compiled for inference"); }
+  void parameters(DirectAnswer&) override { refuse("asked for parameters: they are compiled into it"); }
+  void create_optimizer(const OptimizerSettings&) override { refuse("trained: it is compiled for inference"); }
+  Training train(Inputs, Inputs) override { refuse("trained: it is compiled for inference"); }
 
-  void call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) override {
+  void call(std::string_view name, Inputs inputs, int32_t, DirectAnswer& answer) override {
     if (!name.empty() && name != "forward")
       fail(FPT_ERR_HOOK, settings_.file, " has no function ", name, "; it has forward");
     const std::string label = settings_.label("ftn_pytorch_forward");
@@ -126,7 +127,7 @@ class PackageModel : public Model {
     }
   }
 
-  void run(Inputs inputs, const std::string& label, fpt_direct_answer& answer) {
+  void run(Inputs inputs, const std::string& label, DirectAnswer& answer) {
     State& state = *state_;
     const Settings& settings = state.settings;
     const FramePool::Lease frame(state.frames);
@@ -150,16 +151,14 @@ class PackageModel : public Model {
     const c10::InferenceMode inference(true);
     std::vector<at::Tensor> results = computed(tensors, label);
     tensors.clear();
-    std::unique_ptr<Answer> all = take_answer();
     const TreeSpec& spec = state.results;
     for (const TreeSpec& child : spec.children)
       if (!child.is_value())
         fail(FPT_ERR_RESULT_TYPE, label, " returned a ", child.type,
              " inside another container; results may not be nested");
-    all->is_tuple = !spec.is_dictionary();
-    all->set(std::move(results), spec.keys, label);
+    answer.set_is_tuple(!spec.is_dictionary());
+    answer.set(std::move(results), spec.keys, label);
     frame->finish_compiled();
-    hand_out(std::move(all), answer);
   }
 
   Settings settings_;

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "arrays/policy.hpp"
-#include "plugin/answer.hpp"
+#include "plugin/direct_answer.hpp"
 #include "plugin/scalars.hpp"
 
 namespace fpt::direct {
@@ -171,19 +171,19 @@ void RecordedCall::run(RecordingState& state, const CallSettings& settings) {
 
 c10::IValue RecordedCall::result() const { return filled_result(recorded_->tape.result, tensors_); }
 
-void RecordedCall::finish(const std::vector<at::Tensor>& results) {
+void RecordedCall::finish(at::ArrayRef<at::Tensor> results) {
   // what this call holds of its inputs is nothing that the recording has kept
   given_.clear();
   copies_.clear();
   frame_->finish(function_.label, results);
 }
 
-TrainedStep RecordedCall::trained() const {
+Training RecordedCall::trained() const {
   const SavedNode& result = recorded_->tape.result;
   if (result.items.size() != 2)
     fail(FPT_ERR_RESULT_TYPE, function_.label, " was recorded with a result that is no pair of a logical and a number");
   const auto number = [&](std::size_t i) { return number_in_result(result.items[i], tensors_, function_.label); };
-  return {number(1).toDouble(), number(0).toBool()};
+  return {number(0).toBool(), number(1).toDouble()};
 }
 
 void RecordedCall::add(Inputs arguments, const char* what) {

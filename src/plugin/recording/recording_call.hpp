@@ -56,12 +56,12 @@ class RecordedCall {
   /// What comes out.
   c10::IValue result() const;
   /// What a training step returns: a logical and a number. FPT_ERR_RESULT_TYPE.
-  TrainedStep trained() const;
+  Training trained() const;
   const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
 
   /// After the results were looked at: changed inputs go back.
-  void finish(const std::vector<at::Tensor>& results);
-  /// See fpt_direct_answer.
+  void finish(at::ArrayRef<at::Tensor> results);
+  /// See DirectAnswer.
   uint64_t changed() const noexcept { return frame_->changed(); }
 
  private:

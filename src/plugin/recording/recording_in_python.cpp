@@ -3,9 +3,10 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include "guard.hpp"
+#include "plugin/failure.hpp"
 #include "plugin/recording/plain_values.hpp"
 #include "plugin/recording/recording_model.hpp"
-#include "plugin/table.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr recording::SavedModules modules = {
     FPT_VERSION,
     TORCH_VERSION,
-    [](const std::function<void()>& body) -> int32_t { return guard(body); },
+    [](const std::function<void()>& body) -> int32_t { return guard([&] { translated(body); }); },
     [](int32_t status) { return status_name(status); },
     [] { return last_error().c_str(); },
     [](const std::string& file, const std::string& device, recording::Average average,

@@ -4,8 +4,9 @@
 #include <charconv>
 #include <filesystem>
 
-#include "plugin/answer.hpp"
+#include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
+#include "plugin/parts.hpp"
 #include "plugin/recording/checkpoint_file.hpp"
 #include "plugin/recording/plain_values.hpp"
 #include "plugin/scalars.hpp"
@@ -131,24 +132,22 @@ void RecordingModel::with(std::string_view name, c10::function_ref<void(Recorded
   }
 }
 
-void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, fpt_direct_answer& answer) {
+void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, DirectAnswer& answer) {
   if (name == set_function) return change_number(inputs);
   if (name == get_function) return tell_number(inputs, answer);
   with(name.empty() ? forward_function : name, [&](RecordedFunction& function) { run(function, inputs, answer); });
 }
 
-void RecordingModel::run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer) {
+void RecordingModel::run(RecordedFunction& function, Inputs inputs, DirectAnswer& answer) {
   const OverRanks::Call ranks(*function.over_ranks);
   RecordedCall call(settings_, function, inputs, {nullptr, 0});
   call.run(loaded_->state, *loaded_->settings);
-  std::unique_ptr<Answer> results = take_answer();
-  results->set(call.result(), function.label);
+  answer.set(call.result(), function.label);
   call.finish(call.tensors());
-  results->changed = call.changed();
-  hand_out(std::move(results), answer);
+  answer.changed = call.changed();
 }
 
-TrainedStep RecordingModel::train(Inputs inputs, Inputs targets) {
+Training RecordingModel::train(Inputs inputs, Inputs targets) {
   const std::string label = settings_.label(train_function);
   try {
     const std::unique_lock lock(mutex_);
@@ -156,7 +155,7 @@ TrainedStep RecordingModel::train(Inputs inputs, Inputs targets) {
     const OverRanks::Call ranks(*function.over_ranks);
     RecordedCall call(settings_, function, inputs, targets);
     call.run(loaded_->state, *loaded_->settings);
-    const TrainedStep step = call.trained();
+    const Training step = call.trained();
     call.finish(call.tensors());
     return step;
   } catch (...) {
@@ -172,14 +171,12 @@ void RecordingModel::change_number(Inputs inputs) {
   loaded_->state.set_number(name, value_of(inputs.args[1]).toScalar().toDouble());
 }
 
-void RecordingModel::tell_number(Inputs inputs, fpt_direct_answer& answer) const {
+void RecordingModel::tell_number(Inputs inputs, DirectAnswer& answer) const {
   const std::string name = text_of_argument(inputs, 0, get_function);
-  std::unique_ptr<Answer> results = take_answer();
   {
     const std::shared_lock lock(mutex_);
-    results->set(loaded_->state.number(name), get_function);
+    answer.set(loaded_->state.number(name), get_function);
   }
-  hand_out(std::move(results), answer);
 }
 
 void RecordingModel::save(const std::string& file) {
@@ -245,7 +242,7 @@ void RecordingModel::assign(std::vector<NamedTensor>) {
        "checkpoint");
 }
 
-void RecordingModel::parameters(fpt_direct_answer& answer) {
+void RecordingModel::parameters(DirectAnswer& answer) {
   std::vector<at::Tensor> tensors;
   std::vector<std::string> names;
   const std::shared_lock lock(mutex_);
@@ -257,12 +254,10 @@ void RecordingModel::parameters(fpt_direct_answer& answer) {
   }
   if (names.empty())
     fail(FPT_ERR_HOOK, settings_.file, " tells no parameters: it has none, or an earlier version wrote it");
-  std::unique_ptr<Answer> results = take_answer();
-  results->set(std::move(tensors), std::move(names), settings_.label(parameters_function));
-  hand_out(std::move(results), answer);
+  answer.set(std::move(tensors), std::move(names), settings_.label(parameters_function));
 }
 
-void RecordingModel::create_optimizer(const fpt_direct_optimizer&) {
+void RecordingModel::create_optimizer(const OptimizerSettings&) {
   fail(FPT_ERR_HOOK, settings_.file, " is a saved recording, which has the optimizer of its script");
 }
 

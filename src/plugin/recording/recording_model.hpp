@@ -26,10 +26,10 @@ class RecordingModel : public Model, public recording::SavedModule {
   void checkpoint(const std::string& folder, int64_t keep, std::optional<int64_t> step) override;
   void assign(std::vector<NamedTensor> values) override;
   bool has(std::string_view name) override;
-  void call(std::string_view name, Inputs inputs, int32_t flags, fpt_direct_answer& answer) override;
-  void parameters(fpt_direct_answer& answer) override;
-  void create_optimizer(const fpt_direct_optimizer& settings) override;
-  TrainedStep train(Inputs inputs, Inputs targets) override;
+  void call(std::string_view name, Inputs inputs, int32_t flags, DirectAnswer& answer) override;
+  void parameters(DirectAnswer& answer) override;
+  void create_optimizer(const OptimizerSettings& settings) override;
+  Training train(Inputs inputs, Inputs targets) override;
 
   std::vector<recording::SavedFunction> functions() const override;
   c10::IValue run(const std::string& name, const recording::SavedArguments& given) override;
@@ -62,9 +62,9 @@ class RecordingModel : public Model, public recording::SavedModule {
   RecordedFunction& function(std::string_view name) const;
   /// Call `body` with a function, alone where that writes. What it throws becomes a failure of the function.
   void with(std::string_view name, c10::function_ref<void(RecordedFunction&)> body);
-  void run(RecordedFunction& function, Inputs inputs, fpt_direct_answer& answer);
+  void run(RecordedFunction& function, Inputs inputs, DirectAnswer& answer);
   void change_number(Inputs inputs);
-  void tell_number(Inputs inputs, fpt_direct_answer& answer) const;
+  void tell_number(Inputs inputs, DirectAnswer& answer) const;
   std::pair<int64_t, ArchiveContent> newest(CheckpointFolder& folder, bool fallback, std::optional<int64_t> step) const;
 
   Settings settings_;

@@ -46,7 +46,7 @@ struct Optimizer::Batch {
   }
 };
 
-Optimizer::Optimizer(const fpt_direct_optimizer& settings, const torch::jit::Module& module, const std::string& file)
+Optimizer::Optimizer(const OptimizerSettings& settings, const torch::jit::Module& module, const std::string& file)
     : settings_(settings) {
   for (const auto& parameter : module.named_parameters())
     if (parameter.value.requires_grad()) moments_.push_back({parameter.name, parameter.value, {}, {}, {}, 0});

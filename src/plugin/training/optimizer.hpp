@@ -2,6 +2,7 @@
 /// SGD, Adam and AdamW as torch.optim defines them, through the fused kernels of torch.
 #pragma once
 
+#include "direct/optimizer_settings.hpp"
 #include "plugin/torch.hpp"
 
 namespace fpt::direct {
@@ -20,13 +21,13 @@ struct Moments {
 class Optimizer {
  public:
   /// For the parameters of a model that require a gradient; FPT_ERR_ARGUMENT if there are none.
-  Optimizer(const fpt_direct_optimizer& settings, const torch::jit::Module& module, const std::string& file);
+  Optimizer(const OptimizerSettings& settings, const torch::jit::Module& module, const std::string& file);
   /// For parameters that have made no step.
-  Optimizer(const fpt_direct_optimizer& settings, std::vector<Moments> parameters)
+  Optimizer(const OptimizerSettings& settings, std::vector<Moments> parameters)
       : settings_(settings), moments_(std::move(parameters)) {}
 
-  fpt_direct_optimizer& settings() noexcept { return settings_; }
-  const fpt_direct_optimizer& settings() const noexcept { return settings_; }
+  OptimizerSettings& settings() noexcept { return settings_; }
+  const OptimizerSettings& settings() const noexcept { return settings_; }
   std::vector<Moments>& moments() noexcept { return moments_; }
   const std::vector<Moments>& moments() const noexcept { return moments_; }
   /// Forget the gradients of the step before.
@@ -40,7 +41,7 @@ class Optimizer {
   void step_adam(Batch& batch);
   void prepare(Moments& moments) const;
 
-  fpt_direct_optimizer settings_;
+  OptimizerSettings settings_;
   std::vector<Moments> moments_;
 };
 

@@ -19,24 +19,23 @@ constexpr const char* kinds[] = {"sgd", "adam", "adamw"};
 
 struct Real {
   const char* name;
-  double fpt_direct_optimizer::* value;
+  double OptimizerSettings::* value;
 };
-constexpr Real reals[] = {{"lr", &fpt_direct_optimizer::lr},
-                          {"momentum", &fpt_direct_optimizer::momentum},
-                          {"weight_decay", &fpt_direct_optimizer::weight_decay},
-                          {"beta1", &fpt_direct_optimizer::beta1},
-                          {"beta2", &fpt_direct_optimizer::beta2},
-                          {"eps", &fpt_direct_optimizer::eps}};
+constexpr Real reals[] = {{"lr", &OptimizerSettings::lr},
+                          {"momentum", &OptimizerSettings::momentum},
+                          {"weight_decay", &OptimizerSettings::weight_decay},
+                          {"beta1", &OptimizerSettings::beta1},
+                          {"beta2", &OptimizerSettings::beta2},
+                          {"eps", &OptimizerSettings::eps}};
 
 /// Written only where there is one: a setting that came later, which versions before it do not know.
 constexpr const char* dampening = "dampening";
 
 struct Logical {
   const char* name;
-  int32_t fpt_direct_optimizer::* value;
+  int32_t OptimizerSettings::* value;
 };
-constexpr Logical logicals[] = {{"nesterov", &fpt_direct_optimizer::nesterov},
-                                {"amsgrad", &fpt_direct_optimizer::amsgrad}};
+constexpr Logical logicals[] = {{"nesterov", &OptimizerSettings::nesterov}, {"amsgrad", &OptimizerSettings::amsgrad}};
 
 struct Part {
   const char* name;
@@ -107,7 +106,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-void read_setting(const Reader& reader, const std::vector<std::string>& words, fpt_direct_optimizer& settings) {
+void read_setting(const Reader& reader, const std::vector<std::string>& words, OptimizerSettings& settings) {
   if (words[0] == "kind") {
     const auto kind = std::find(std::begin(kinds), std::end(kinds), words[1]);
     if (kind == std::end(kinds)) reader.refuse("there is no optimizer \"" + words[1] + "\"");
@@ -124,7 +123,7 @@ void read_setting(const Reader& reader, const std::vector<std::string>& words, f
 
 /// Refuse what no optimizer writes: the kernels trust it.
 void check(const Reader& reader, const Optimizer& optimizer) {
-  const fpt_direct_optimizer& settings = optimizer.settings();
+  const OptimizerSettings& settings = optimizer.settings();
   for (const Real& real : reals)
     if (const double value = settings.*real.value; !std::isfinite(value) || value < 0)
       reader.refuse(concat(real.name, " is ", value));
@@ -143,7 +142,7 @@ void check(const Reader& reader, const Optimizer& optimizer) {
 }  // namespace
 
 std::string text_of_state(const Optimizer& optimizer) {
-  const fpt_direct_optimizer& settings = optimizer.settings();
+  const OptimizerSettings& settings = optimizer.settings();
   std::string head = concat(first_line, "\nkind ", kinds[settings.kind], "\n"), body;
   for (const Real& real : reals) head += concat(real.name, " ", hexadecimal(settings.*real.value), "\n");
   if (settings.dampening != 0) head += concat(dampening, " ", hexadecimal(settings.dampening), "\n");
@@ -168,7 +167,7 @@ std::unique_ptr<Optimizer> optimizer_of_state(const std::string& text, const tor
   if (text.rfind(concat(first_line, "\n"), 0) != 0)
     reader.refuse("it does not begin with \"" + std::string(first_line) + "\" (written by a later version?)");
   reader.line();
-  fpt_direct_optimizer settings{};
+  OptimizerSettings settings{};
   settings.kind = -1;
   std::size_t known = 0;
   std::vector<std::string> words = reader.line();

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "direct/direct_plugin.hpp"
+#include "direct/torch_side.hpp"
 #include "support.hpp"
 
 namespace fpt {
@@ -14,46 +15,49 @@ TEST(DirectPlugin, NothingSpeaksAgainstTheOneOfThisBuild) {
 }
 
 TEST(DirectPlugin, IsOpenedOnceForAllThreads) {
-  std::vector<const fpt_direct_table*> seen(8);
+  std::vector<TorchSide*> seen(8);
   std::vector<std::thread> threads;
-  for (const fpt_direct_table*& one : seen) threads.emplace_back([&one] { one = &direct_plugin(); });
+  for (TorchSide*& one : seen) threads.emplace_back([&one] { one = &torch_side(); });
   for (std::thread& thread : threads) thread.join();
-  ASSERT_NE(opened_direct_plugin(), nullptr);
-  EXPECT_EQ(seen, std::vector<const fpt_direct_table*>(8, opened_direct_plugin()));
+  ASSERT_NE(opened_torch_side(), nullptr);
+  EXPECT_EQ(seen, std::vector<TorchSide*>(8, opened_torch_side()));
 }
 
 TEST(DirectPlugin, IsThatOfTheTorchItWasBuiltWith) {
-  const fpt_direct_table& table = direct_plugin();
-  EXPECT_EQ(table.version, FPT_DIRECT_VERSION);
-  EXPECT_EQ(std::string(table.torch_library()).rfind(direct_torch().folder, 0), 0u) << table.torch_library();
+  torch_side();
   EXPECT_TRUE(same_torch(loaded_torch(), direct_torch()));
 }
 
-TEST(DirectPlugin, ItsFailuresAreThrownWithItsText) {
-  EXPECT_OK(test::outcome_of([] { require_direct(FPT_OK); }));
-  fpt_direct_options options{};
-  options.name = "none";
-  fpt_direct_module* module = nullptr;
-  EXPECT_FAILS(test::outcome_of([&] { require_direct(direct_plugin().load("/nowhere/none.pt", &options, &module)); }),
-               FPT_ERR_FORMAT, "/nowhere/none.pt cannot be read");
+std::unique_ptr<Runner> loaded(const std::string& file) {
+  return torch_side().load(file, ModelKind::torchscript, {}, {});
+}
+
+TEST(DirectPlugin, ItsFailuresAreThoseOfTheLibrary) {
+  EXPECT_FAILS(test::outcome_of([] { loaded("/nowhere/none.pt"); }), FPT_ERR_FORMAT, "/nowhere/none.pt cannot be read");
+}
+
+TEST(DirectPlugin, WhatLibtorchThrowsIsAFailureOfTheLibrary) {
+  std::vector<float> x = {1, 2}, y = {1, 2, 3};
+  const auto shown = [](std::vector<float>& values) {
+    return torch_side().engine().tensor_of(array_of(test::in(values)), nullptr, false);
+  };
+  const TensorPtr one = shown(x), other = shown(y);
+  EXPECT_FAILS(test::outcome_of([&] { torch_side().engine().operate(FPT_ADD, one, other, nullptr); }), FPT_ERR_PYTHON,
+               "+: RuntimeError: The size of tensor a (2) must match the size of tensor b (3)");
+  fpt_arg negative = test::in(-1);
+  std::vector<fpt_arg> inputs = {negative};
+  EXPECT_FAILS(test::outcome_of([&] { torch_side().functions(false)->call("eye", {inputs.data(), 1}, {}); }),
+               FPT_ERR_PYTHON, "eye of torch: RuntimeError: n must be greater or equal to 0, got -1");
 }
 
 TEST(DirectPlugin, ItsWarningsAreThoseOfTheLibrary) {
   static std::string warned;
-  direct_plugin();
   set_warning_handler([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
-  fpt_direct_options options{};
-  options.name = "counter";
-  fpt_direct_module* module = nullptr;
-  ASSERT_OK(test::outcome_of([&] { require_direct(direct_plugin().load("direct_counter.pt", &options, &module)); }));
   std::vector<float> x = {1};
-  const fpt_arg input = test::in(x);
-  fpt_direct_answer answer{};
-  require_direct(direct_plugin().call(module, "keep", 4, &input, nullptr, 1, 0, &answer));
+  fpt_arg input = test::in(x);
+  loaded("direct_counter.pt")->call("keep", {&input, 1}, {});
   set_warning_handler(nullptr);
-  direct_plugin().release(answer.owner);
-  direct_plugin().unload(module);
-  EXPECT_NE(warned.find("keep of counter kept input 1"), std::string::npos) << warned;
+  EXPECT_NE(warned.find("keep of direct_counter kept input 1"), std::string::npos) << warned;
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 namespace fpt::test {
 namespace {
 
-fpt_direct_optimizer optimizer_of(const char* name, std::vector<fpt_arg> settings) {
+OptimizerSettings optimizer_of(const char* name, std::vector<fpt_arg> settings) {
   return optimizer_settings(name, {settings.data(), static_cast<int32_t>(settings.size())});
 }
 
 TEST(OptimizerSettings, AreThoseOfTorch) {
-  const fpt_direct_optimizer sgd =
+  const OptimizerSettings sgd =
       optimizer_of("sgd", {in(0.5f), named("momentum", in(0.9)), named("nesterov", in(true))});
   EXPECT_EQ(sgd.kind, 0);
   EXPECT_EQ(sgd.lr, 0.5);
@@ -18,7 +18,7 @@ TEST(OptimizerSettings, AreThoseOfTorch) {
   EXPECT_EQ(sgd.nesterov, 1);
   EXPECT_EQ(sgd.dampening, 0);
   EXPECT_EQ(optimizer_of("sgd", {in(0.5), named("dampening", in(-0.25))}).dampening, -0.25);
-  const fpt_direct_optimizer adamw = optimizer_of("adamw", {named("lr", in(1))});
+  const OptimizerSettings adamw = optimizer_of("adamw", {named("lr", in(1))});
   EXPECT_EQ(adamw.kind, 2);
   EXPECT_EQ(adamw.weight_decay, 0.01);
   EXPECT_EQ(adamw.beta2, 0.999);

@@ -27,8 +27,8 @@ TEST(PluginFailure, WrongKindsAndShapesAreErrorsInEveryForm) {
                                                 {"five axes", in(right, {16, 2, 2, 2, 4})}};
   ASSERT_GE(zoo().size(), 40u);
   for (const std::string& name : zoo())
-    for (const int32_t training : {0, 1}) {
-      fpt_direct_options options{};
+    for (const bool training : {false, true}) {
+      Settings options;
       options.training = training;
       for (const auto& [what, input] : wrong) {
         Loaded model(name, options);
@@ -56,10 +56,10 @@ TEST(PluginFailure, RealArraysOfTheOtherPrecisionAreToldWithTheCure) {
     EXPECT_FAILS(turned, FPT_ERR_PYTHON, "\nIt was called with (float32 array of shape (16, 2)).");
     EXPECT_EQ(turned.text.find("dtype="), std::string::npos) << turned.text;
   }
-  const fpt_direct_optimizer still{0, 0, 0, 0, 0, 0, 0, 0, 0};
-  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &still)));
+  const OptimizerSettings still{0, 0, 0, 0, 0, 0, 0, 0, 0};
+  ASSERT_OK(model.create_optimizer(still));
   EXPECT_FAILS(model.train(in(wide, {16, 2}), in(target, {4, 2})), FPT_ERR_PYTHON, told);
-  fpt_direct_options options{};
+  Settings options;
   options.float_dtype = FPT_FLOAT32;
   Loaded converting("mlp_eval", options);
   ASSERT_OK(converting.call(nullptr, {in(wide, {16, 2})}));

@@ -14,13 +14,13 @@ TEST(PluginFrame, NewContentsOfAKnownArrayAreSeen) {
   for (int i = 0; i < 4; ++i) {
     x[1] = i;
     ASSERT_OK(model.call(nullptr, {in(x)}));
-    EXPECT_EQ(static_cast<double*>(model.answer.values[0].data)[1], 2 * i);
+    EXPECT_EQ(static_cast<double*>(model.array().data)[1], 2 * i);
   }
 }
 
 TEST(PluginFrame, KeptInputIsReportedOnceAndNotUsedAgain) {
   static std::string warned;
-  plugin().on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
+  set_warning_handler([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
   Loaded model("counter");
   std::vector<float> x = {1, 2};
   ASSERT_OK(model.call("keep", {in(x)}));
@@ -28,23 +28,23 @@ TEST(PluginFrame, KeptInputIsReportedOnceAndNotUsedAgain) {
   warned.clear();
   ASSERT_OK(model.call("keep", {in(x)}));
   EXPECT_EQ(warned, "");
-  plugin().on_warning(nullptr);
+  set_warning_handler(nullptr);
 }
 
 TEST(PluginFrame, AReturnedInputIsNotKept) {
   static std::string warned;
-  plugin().on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
+  set_warning_handler([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
   std::vector<float> x = {1, 2, 3, 4, 5, 6};
   for (const char* name : {"passing", "turned", "sliced", "pair"}) {
     Loaded model(name);
     ASSERT_OK(model.call(nullptr, {in(x, {3, 2})})) << name;
     EXPECT_EQ(warned, "") << name;
   }
-  plugin().on_warning(nullptr);
+  set_warning_handler(nullptr);
 }
 
 TEST(PluginFrame, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
-  plugin().on_warning([](const char*, int64_t) {});  // of inputs that are kept
+  set_warning_handler([](const char*, int64_t) {});  // of inputs that are kept
   Loaded model("meddler");
   std::vector<float> x = {1, 2, 3, 4, 5, 6};
   for (const char* action : {"turn", "add_axis", "resize", "point_elsewhere", "want_gradient", "leave_gradient", "keep",
@@ -52,21 +52,21 @@ TEST(PluginFrame, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
     for (int i = 0; i < 5; ++i) {
       x[5] = static_cast<float>(i);
       ASSERT_OK(model.call(action, {out(x, {3, 2})})) << action;
-      const auto* found = static_cast<float*>(model.answer.values[0].data);
+      const auto* found = static_cast<float*>(model.array().data);
       const std::vector<float> expected = {15 + x[5], 223, 0,
                                            2};  // the sum, (2,3) of rank 2, no gradient, in this order
       EXPECT_EQ(std::vector<float>(found, found + 4), expected) << action << ", call " << i;
       ASSERT_OK(model.call(nullptr, {in(x, {3, 2})})) << action;
-      const auto* after = static_cast<float*>(model.answer.values[0].data);
+      const auto* after = static_cast<float*>(model.array().data);
       EXPECT_EQ(std::vector<float>(after, after + 4), expected) << "forward after " << action << ", call " << i;
     }
-  plugin().on_warning(nullptr);
+  set_warning_handler(nullptr);
 }
 
 TEST(PluginFrame, AnInputThatIsChangedUnaskedIsRefusedInEveryCall) {
-  for (const int32_t mode : {FPT_DIRECT_CHECKED, FPT_DIRECT_SAFE}) {
-    fpt_direct_options options{};
-    options.mode = mode;
+  for (const bool is_safe : {false, true}) {
+    Settings options;
+    options.is_safe = is_safe;
     Loaded model("meddler", options);
     std::vector<float> x = {1, 2, 3, 4, 5, 6};
     for (int i = 0; i < 5; ++i)
@@ -98,8 +98,8 @@ TEST(PluginTensors, OneAddressMayHaveAnotherShapeStrideOrType) {
     ASSERT_OK(model.call(nullptr, {in(x, {3})}));
     EXPECT_EQ(model.at<double>(2), 9);
     ASSERT_OK(model.call(nullptr, {array_arg(reinterpret_cast<int64_t*>(x.data()), {0})}));
-    EXPECT_EQ(model.answer.values[0].dtype, FPT_INT64);
-    EXPECT_EQ(model.answer.values[0].extents[0], 0);
+    EXPECT_EQ(model.array().dtype, FPT_INT64);
+    EXPECT_EQ(model.array().extents[0], 0);
   }
 }
 
@@ -108,7 +108,7 @@ TEST(PluginTensors, BackwardArraysAreRefusedUnlessTheyAreConverted) {
   const fpt_arg backward = array_arg(&x[2], {3}, FPT_IN, {-8});
   Loaded model("weighted");
   EXPECT_FAILS(model.call(nullptr, {backward}), FPT_ERR_STRIDE, "input 1 of ftn_pytorch_forward of weighted: ");
-  fpt_direct_options options{};
+  Settings options;
   options.float_dtype = FPT_FLOAT32;
   Loaded converting("weighted", options);
   ASSERT_OK(converting.call(nullptr, {backward}));
@@ -116,7 +116,7 @@ TEST(PluginTensors, BackwardArraysAreRefusedUnlessTheyAreConverted) {
 }
 
 TEST(PluginFrame, WhatIsConvertedGoesBackIntoAnOutputOnly) {
-  fpt_direct_options options{};
+  Settings options;
   options.float_dtype = FPT_FLOAT32;
   Loaded model("two", options);
   for (int i = 0; i < 4; ++i) {
@@ -129,7 +129,7 @@ TEST(PluginFrame, WhatIsConvertedGoesBackIntoAnOutputOnly) {
 }
 
 TEST(PluginFrame, NothingGoesBackWhereAnInputIsRefused) {
-  fpt_direct_options options{};
+  Settings options;
   options.float_dtype = FPT_FLOAT32;
   Loaded model("passing", options);
   std::vector<double> converted = {1, 2};
@@ -164,18 +164,16 @@ TEST(PluginFrame, WhatHasAnOwnerIsCopiedWhereItMayBeKept) {
 }
 
 TEST(PluginFrame, CopiesThatAResultSharesAreNotOverwritten) {
-  fpt_direct_options options{};
-  options.copies_inputs = 1;
+  Settings options;
+  options.copies_inputs = true;
   Loaded model("two", options);
   std::vector<float> x = {1, 2};
   ASSERT_OK(model.call("turned", {in(x, {1, 2})}));
-  fpt_direct_answer first{};
-  std::swap(first, model.answer);
+  const auto first = model.answer;
   x = {3, 4};
   ASSERT_OK(model.call("turned", {in(x, {1, 2})}));
-  EXPECT_EQ(static_cast<float*>(first.values[0].data)[1], 2);
+  EXPECT_EQ(static_cast<const float*>(first->result(0).const_data_ptr())[1], 2);
   EXPECT_EQ(model.at<float>(1), 4);
-  plugin().release(first.owner);
 }
 
 TEST(PluginFrame, ThreadsDoNotShareWhatTheyPass) {
@@ -188,10 +186,9 @@ TEST(PluginFrame, ThreadsDoNotShareWhatTheyPass) {
       for (int i = 0; i < 200; ++i) {
         x[1] = 1000 * number + i;
         const fpt_arg input = in(x);
-        fpt_direct_answer answer{};
-        if (plugin().call(model.module, nullptr, 0, &input, nullptr, 1, 0, &answer) != FPT_OK) return void(++wrong);
-        wrong += static_cast<double*>(answer.values[0].data)[1] != 2 * x[1];
-        plugin().release(answer.owner);
+        direct::DirectAnswer answer;
+        model.model->call("", {&input, 1}, 0, answer);
+        wrong += static_cast<const double*>(answer.result(0).const_data_ptr())[1] != 2 * x[1];
       }
     });
   for (std::thread& thread : threads) thread.join();

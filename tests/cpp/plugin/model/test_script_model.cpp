@@ -8,7 +8,7 @@
 namespace fpt::test {
 namespace {
 
-constexpr fpt_direct_optimizer adam{1, 0, 0, 1e-3, 0, 0, 0.9, 0.999, 1e-8};
+constexpr OptimizerSettings adam{1, 0, 0, 1e-3, 0, 0, 0.9, 0.999, 1e-8};
 
 /// A network that is trained, with input and target.
 struct ScriptModelTraining : testing::Test {
@@ -25,7 +25,7 @@ struct ScriptModelTraining : testing::Test {
 };
 
 TEST_F(ScriptModelTraining, IsSeenByTheNextPrediction) {
-  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &adam)));
+  ASSERT_OK(model.create_optimizer(adam));
   for (int i = 0; i < 3; ++i) predict();  // frozen by now
   for (int i = 0; i < 3; ++i) {
     const float before = predict();
@@ -39,12 +39,11 @@ TEST_F(ScriptModelTraining, TheRewrittenFormGivesTheSameNumbers) {
     EXPECT_OK(model.call(nullptr, {input}));
     return std::vector<float>(
         &model.at<float>(0),
-        &model.at<float>(0) + model.answer.values[0].extents[0] *
-                                  (model.answer.values[0].rank > 1 ? model.answer.values[0].extents[1] : 1));
+        &model.at<float>(0) + model.array().extents[0] * (model.array().rank > 1 ? model.array().extents[1] : 1));
   };
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.1f * static_cast<float>(i) - 1;
-  const fpt_direct_optimizer still{0, 0, 0, 0, 0, 0, 0, 0, 0};
-  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &still)));
+  const OptimizerSettings still{0, 0, 0, 0, 0, 0, 0, 0, 0};
+  ASSERT_OK(model.create_optimizer(still));
   for (const fpt_arg& input : {in(x, {16, 2}), in(x, {16})}) {
     const std::vector<float> rewritten = prediction(input);
     ASSERT_OK(train());  // after which the model runs as it was written, for 50 calls
@@ -53,20 +52,20 @@ TEST_F(ScriptModelTraining, TheRewrittenFormGivesTheSameNumbers) {
 }
 
 TEST_F(ScriptModelTraining, GoesOnAfterARestoreWithEveryOptimizer) {
-  for (const fpt_direct_optimizer& settings :
-       {fpt_direct_optimizer{0, 0, 0, 0.1, 0, 0, 0, 0, 0}, fpt_direct_optimizer{0, 1, 0, 0.1, 0.9, 0.01, 0, 0, 0}, adam,
-        fpt_direct_optimizer{2, 0, 1, 1e-2, 0, 0.01, 0.9, 0.999, 1e-8}}) {
-    ASSERT_OK(outcome(plugin().create_optimizer(model.module, &settings)));
+  for (const OptimizerSettings& settings :
+       {OptimizerSettings{0, 0, 0, 0.1, 0, 0, 0, 0, 0}, OptimizerSettings{0, 1, 0, 0.1, 0.9, 0.01, 0, 0, 0}, adam,
+        OptimizerSettings{2, 0, 1, 1e-2, 0, 0.01, 0.9, 0.999, 1e-8}}) {
+    ASSERT_OK(model.create_optimizer(settings));
     ASSERT_OK(train());
     ASSERT_OK(train());
-    ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
+    ASSERT_OK(model.save(file));
     std::vector<double> losses[2];
     for (auto& run : losses) {
       for (int i = 0; i < 3; ++i) {
         ASSERT_OK(train());
         run.push_back(model.loss);
       }
-      ASSERT_OK(restored(model.module, file));
+      ASSERT_OK(model.restore(file));
     }
     EXPECT_EQ(losses[0], losses[1]) << "optimizer " << settings.kind;
   }
@@ -74,9 +73,9 @@ TEST_F(ScriptModelTraining, GoesOnAfterARestoreWithEveryOptimizer) {
 
 TEST_F(ScriptModelTraining, AStepWithoutAGradientIsNone) {
   // one of its layers is trained by a single row, the other by several
-  const fpt_direct_optimizer adamw{2, 0, 1, 1e-2, 0, 0.1, 0.9, 0.999, 1e-8};
+  const OptimizerSettings adamw{2, 0, 1, 1e-2, 0, 0.1, 0.9, 0.999, 1e-8};
   Loaded trained("zoo_branches_training"), fresh("zoo_branches_training");
-  for (Loaded* branches : {&trained, &fresh}) ASSERT_OK(outcome(plugin().create_optimizer(branches->module, &adamw)));
+  for (Loaded* branches : {&trained, &fresh}) ASSERT_OK(branches->create_optimizer(adamw));
   for (int i = 0; i < 4; ++i) {
     ASSERT_OK(trained.train(in(x, {16, 2}), in(target, {4, 2})));
     for (Loaded* branches : {&trained, &fresh}) ASSERT_OK(branches->train(in(x, {16, 1}), in(target, {4, 1})));
@@ -85,7 +84,7 @@ TEST_F(ScriptModelTraining, AStepWithoutAGradientIsNone) {
 }
 
 TEST_F(ScriptModelTraining, AFailedStepLeavesTheModelAlone) {
-  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &adam)));
+  ASSERT_OK(model.create_optimizer(adam));
   const float before = predict();
   std::vector<double> wide(8, 1);
   EXPECT_FAILS(model.train(in(x, {16, 2}), in(target, {8})), FPT_ERR_SHAPE,
@@ -99,16 +98,15 @@ TEST_F(ScriptModelTraining, AFailedStepLeavesTheModelAlone) {
 TEST_F(ScriptModelTraining, AnotherModelIsNotRestored) {
   const float before = predict();
   Loaded other("counter");
-  ASSERT_OK(outcome(plugin().save(other.module, file.c_str())));
-  EXPECT_FAILS(restored(model.module, file), FPT_ERR_FORMAT, "holds another model than direct_mlp.pt: they differ in");
-  EXPECT_FAILS(restored(model.module, "direct_truncated.pt"), FPT_ERR_FORMAT, "cannot be read");
+  ASSERT_OK(other.save(file));
+  EXPECT_FAILS(model.restore(file), FPT_ERR_FORMAT, "holds another model than direct_mlp.pt: they differ in");
+  EXPECT_FAILS(model.restore("direct_truncated.pt"), FPT_ERR_FORMAT, "cannot be read");
   EXPECT_EQ(predict(), before);
 }
 
 TEST_F(ScriptModelTraining, AModelWithoutParametersHasNoOptimizer) {
   Loaded other("weighted");
-  EXPECT_FAILS(outcome(plugin().create_optimizer(other.module, &adam)), FPT_ERR_ARGUMENT,
-               "no parameters that can be trained");
+  EXPECT_FAILS(other.create_optimizer(adam), FPT_ERR_ARGUMENT, "no parameters that can be trained");
 }
 
 TEST(ScriptModel, WhatAnotherMethodReplacesIsSeenByTheNextPrediction) {
@@ -124,8 +122,8 @@ TEST(ScriptModel, WhatAnotherMethodReplacesIsSeenByTheNextPrediction) {
   };
   for (int i = 0; i < 3; ++i) ASSERT_OK(model.call(nullptr, {in(x)}));  // frozen by now
   rescale(2);
-  const fpt_direct_optimizer still{0, 0, 0, 0, 0, 0, 0, 0, 0};
-  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &still)));
+  const OptimizerSettings still{0, 0, 0, 0, 0, 0, 0, 0, 0};
+  ASSERT_OK(model.create_optimizer(still));
   ASSERT_OK(model.train(in(x), in(target)));
   rescale(3);
 }
@@ -134,26 +132,17 @@ TEST(ScriptModel, AReloadThatFailsLeavesTheModelAsItWas) {
   const Folder folder;
   const std::string file = (folder.path() / "counter.pt").string();
   std::filesystem::copy_file("direct_counter.pt", file);
-  fpt_direct_options options{};
-  options.name = "counter";
-  Loaded original("counter");
-  fpt_direct_module* module = nullptr;
-  ASSERT_OK(outcome(plugin().load(file.c_str(), &options, &module)));
-  std::swap(module, original.module);  // which is called and unloaded by the test
-  plugin().unload(module);
+  Loaded original(file, "counter", {});
   std::vector<float> x = {1};
   ASSERT_OK(original.call(nullptr, {in(x)}));
   folder.write("counter.pt", "no model");
-  EXPECT_FAILS(outcome(plugin().reload(original.module)), FPT_ERR_FORMAT, "cannot be read");
+  EXPECT_FAILS(outcome_of([&] { original.model->reload(); }), FPT_ERR_FORMAT, "cannot be read");
   ASSERT_OK(original.call(nullptr, {in(x)}));
   EXPECT_EQ(original.at<float>(0), 2) << "it goes on counting";
 }
 
 TEST(ScriptModel, HooksOfItsOwnAreRefusedAndThoseOfItsPartsAreRun) {
-  fpt_direct_options options{};
-  options.name = "hooked";
-  fpt_direct_module* module = nullptr;
-  EXPECT_FAILS(outcome(plugin().load("direct_hooked.pt", &options, &module)), FPT_ERR_FORMAT, "has hooks of its own");
+  EXPECT_FAILS(outcome_of([] { Loaded("hooked"); }), FPT_ERR_FORMAT, "has hooks of its own");
   Loaded model("hooked_part");
   std::vector<float> x = {3};
   ASSERT_OK(model.call(nullptr, {in(x)}));
@@ -162,14 +151,14 @@ TEST(ScriptModel, HooksOfItsOwnAreRefusedAndThoseOfItsPartsAreRun) {
 
 TEST(ScriptModel, PrivateMethodsAreNotOffered) {
   Loaded model("two");
-  EXPECT_EQ(plugin().has(model.module, "named"), 1);
-  EXPECT_EQ(plugin().has(model.module, "missing"), 0);
+  EXPECT_TRUE(model.model->has("named"));
+  EXPECT_FALSE(model.model->has("missing"));
   EXPECT_FAILS(model.call("missing", {}), FPT_ERR_HOOK, "it has adds, chosen, conjugate, fails, flags, forward");
 }
 
 TEST(ScriptModel, StateOfAnOptimizerIsTheSameInEachLocale) {
   Loaded model("mlp");
-  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &adam)));
+  ASSERT_OK(model.create_optimizer(adam));
   const Folder folder;
   const std::string file = (folder.path() / "trained.pt").string();
   const auto state = [&] {
@@ -178,25 +167,25 @@ TEST(ScriptModel, StateOfAnOptimizerIsTheSameInEachLocale) {
     const std::size_t begin = whole.find("ftn_pytorch optimizer 1\n");
     return whole.substr(begin, whole.find("\nend\n", begin) - begin);
   };
-  ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
+  ASSERT_OK(model.save(file));
   const std::string usual = state();
   EXPECT_NE(usual.find("\nlr 0x1.0624dd2f1a9fcp-10\n"), std::string::npos) << usual;
   {
     const CommaLocale comma;
-    EXPECT_OK(restored(model.module, file));
-    ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
-    EXPECT_OK(restored(model.module, file));
+    EXPECT_OK(model.restore(file));
+    ASSERT_OK(model.save(file));
+    EXPECT_OK(model.restore(file));
   }
   EXPECT_EQ(state(), usual);
-  EXPECT_OK(restored(model.module, file));
+  EXPECT_OK(model.restore(file));
 }
 
 TEST(ScriptModel, DamagedStateOfAnOptimizerIsRefused) {
   Loaded model("mlp");
-  ASSERT_OK(outcome(plugin().create_optimizer(model.module, &adam)));
+  ASSERT_OK(model.create_optimizer(adam));
   const Folder folder;
   const std::string file = (folder.path() / "trained.pt").string();
-  ASSERT_OK(outcome(plugin().save(model.module, file.c_str())));
+  ASSERT_OK(model.save(file));
   std::ifstream stream(file, std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(stream)), {});
   // of equal lengths, so that the archive stays one
@@ -217,12 +206,12 @@ TEST(ScriptModel, DamagedStateOfAnOptimizerIsRefused) {
     ASSERT_NE(at, std::string::npos) << old;
     content.replace(at, replacement.size(), replacement);
     folder.write("trained.pt", content);
-    EXPECT_FAILS(restored(model.module, file), FPT_ERR_FORMAT, reason);
+    EXPECT_FAILS(model.restore(file), FPT_ERR_FORMAT, reason);
   }
   std::string content = whole;
   content.replace(content.find("lr 0x1.0"), 8, "lr 0x1,0");
   folder.write("trained.pt", content);
-  EXPECT_OK(restored(model.module, file)) << "as 0.2.0 wrote it in the locale of the program";
+  EXPECT_OK(model.restore(file)) << "as 0.2.0 wrote it in the locale of the program";
 }
 
 }  // namespace

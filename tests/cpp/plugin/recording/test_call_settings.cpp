@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "plugin/model.hpp"
+#include "plugin/parts.hpp"
 #include "plugin/recording/call_settings.hpp"
 #include "support.hpp"
 

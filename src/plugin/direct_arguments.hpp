@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Arguments as the plug-in wants them: memory, scalars and texts, and tensors where a graph is recorded. Knows nothing
-/// of Python.
+/// Arguments as models want them: memory, scalars and texts, and tensors where a graph is recorded.
 #pragma once
 
 #include <memory>
@@ -8,10 +7,10 @@
 #include <vector>
 
 #include "calls/runner.hpp"
-#include "direct/direct_answer.hpp"
-#include "direct/direct_tensor.hpp"
+#include "plugin/direct_answer.hpp"
+#include "plugin/model.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 
 /// What becomes of the graphs that tensors among the inputs have: an error, nothing, or those of the results, in which
 /// the parameters of the model may be, too.
@@ -29,10 +28,9 @@ class DirectArguments {
   /// FPT_ERR_ARGUMENT for a graph that is refused, and for what is wrong with an argument.
   DirectArguments(Args args, const char* what, const CallName& call, Graphs graphs, bool same_layout);
 
-  const fpt_arg* get() const noexcept { return args_.first; }
-  int32_t count() const noexcept { return args_.count; }
-  /// See fpt_direct_table::call(): null unless a graph is recorded.
-  const fpt_direct_operand* tensors() const noexcept { return operands_.empty() ? nullptr : operands_.data(); }
+  Inputs get() const noexcept { return {args_.first, args_.count, records() ? recorded_.data() : nullptr}; }
+  /// Whether a graph is recorded.
+  bool records() const noexcept { return !recorded_.empty(); }
   /// Let an answer keep what it needs of the memory that ends with the arguments, and tell torch which tensors the call
   /// has changed, so that a gradient which needs the values before is refused.
   void hand_over(DirectAnswer& answer) const;
@@ -57,8 +55,7 @@ class DirectArguments {
   std::vector<Owned> owned_;
   std::vector<std::pair<int32_t, TensorPtr>> tensors_;  // of torch, passed as memory
   std::vector<std::shared_ptr<const std::string>> texts_;
-  std::vector<RawTensor> raw_;
-  std::vector<fpt_direct_operand> operands_;
+  std::vector<at::Tensor> recorded_;
 };
 
-}  // namespace fpt
+}  // namespace fpt::direct

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// The functions of torch by libtorch alone. Knows nothing of Python.
+/// The functions of torch by libtorch alone.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 #include "direct/delegating_runner.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 
 /// What torch_call and the named functions of Fortran call. Whatever libtorch has not, or cannot be called with, goes
 /// to the functions of torch in Python.
@@ -30,7 +30,4 @@ class DirectFunctions : public DelegatingRunner {
   std::set<std::string> told_;
 };
 
-/// The functions of torch by the engine of this process.
-[[nodiscard]] std::unique_ptr<Runner> torch_functions(bool same_layout);
-
-}  // namespace fpt
+}  // namespace fpt::direct

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/// A torch_loss by libtorch. Knows nothing of Python.
+/// A torch_loss that libtorch computes alone.
 #pragma once
 
 #include <string>
 
-#include "direct/direct_functions.hpp"
+#include "plugin/eager/direct_functions.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 
 /// An object of a class of torch.nn that only calls a function of torch.nn.functional.
 class DirectLoss : public DelegatingRunner {
@@ -25,4 +25,4 @@ class DirectLoss : public DelegatingRunner {
   DirectFunctions functions_{/*same_layout=*/false};
 };
 
-}  // namespace fpt
+}  // namespace fpt::direct

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Optimizers of tensors by libtorch alone. Knows nothing of Python.
+/// Optimizers of tensors by libtorch alone.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "direct/delegating_runner.hpp"
-#include "direct/fpt_direct.h"
 #include "direct/schedules.hpp"
+#include "plugin/eager/tensor_training.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 
 /// SGD, Adam or AdamW of tensors of the program. Whatever else is asked of it than to step, to forget gradients, to
 /// tell or change a setting and to make a scheduler that is known here makes an optimizer of Python of it, with the
@@ -20,7 +20,6 @@ class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_
   /// @param inputs  name of the class, tensors, options, as for ftn_pytorch_optimizer of TorchFunctions
   /// Null for what only Python can make, or has something to say of.
   static std::unique_ptr<Runner> make(Args inputs);
-  ~DirectOptimizer() override;
 
   void call(std::string_view function, Args inputs, const Targets& targets) override;
   std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
@@ -28,23 +27,25 @@ class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_
   bool step(RunningSchedule& running);
 
  private:
-  DirectOptimizer(std::string kind, std::vector<TensorPtr> tensors, const fpt_direct_optimizer& created,
-                  fpt_direct_training* training)
-      : kind_(std::move(kind)), tensors_(std::move(tensors)), created_(created), training_(training) {}
+  DirectOptimizer(std::string kind, std::vector<TensorPtr> tensors, const OptimizerSettings& created,
+                  TensorTraining training)
+      : kind_(std::move(kind)), tensors_(std::move(tensors)), created_(created), training_(std::move(training)) {}
   /// False, and nothing is changed, for what only Python can do.
   bool call_here(std::string_view function, Args inputs, const Targets& targets);
+  /// False where there is no gradient.
+  bool step_here();
   bool set(Args inputs);
   bool get(Args inputs, const Targets& targets);
   std::unique_ptr<Runner> make_scheduler(Args inputs);
-  fpt_direct_optimizer& settings() const;
+  OptimizerSettings& settings() noexcept { return training_.optimizer.settings(); }
   /// The optimizer of Python, which this one becomes.
   std::unique_ptr<Runner> make_python() override;
 
   const std::string kind_;
   const std::vector<TensorPtr> tensors_;
-  const fpt_direct_optimizer created_;  ///< the settings at first, which groups that are added later have
+  const OptimizerSettings created_;  ///< the settings at first, which groups that are added later have
   Schedules schedules_;
-  fpt_direct_training* const training_;
+  TensorTraining training_;
 };
 
-}  // namespace fpt
+}  // namespace fpt::direct

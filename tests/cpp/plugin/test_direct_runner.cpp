@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/// Saved models in the place of a script, with those of tests/fortran/scripts/make_direct_models.py. What the models
-/// compute and how they take their arguments is in tests/cpp/plugin and tests/fortran/test_direct*.f90.
-#include "direct/direct_plugin.hpp"
-#include "direct/direct_runner.hpp"
+/// Saved models in the place of a script, with those of tests/fortran/scripts/make_direct_models.py, by the plug-in as
+/// the library opens it. What the models compute and how they take their arguments is beside this file and in
+/// tests/fortran/test_direct*.f90.
+#include "direct/torch_side.hpp"
 #include "fake_driver.hpp"
 #include "support.hpp"
 
@@ -22,7 +22,7 @@ std::string file_of(const std::string& name) { return std::filesystem::absolute(
 class Model {
  public:
   explicit Model(const std::string& name, const Options& options = {})
-      : runner_(DirectRunner::load(file_of(name), ModelKind::torchscript, options, {})) {}
+      : runner_(torch_side().load(file_of(name), ModelKind::torchscript, options, {})) {}
 
   Runner* operator->() const { return runner_.get(); }
 
@@ -46,6 +46,12 @@ class Model {
   std::unique_ptr<Runner> runner_;
 };
 
+bool has_gpu() {
+  Options there;
+  there.device = "cuda";
+  return outcome_of([&] { torch_side().load(file_of("two"), ModelKind::torchscript, there, {}); }).status == FPT_OK;
+}
+
 struct DirectRunnerTest : testing::Test {
   Doubles x = {1, 2, 3, 4, 5, 6}, y = Doubles(6, -1), z = Doubles(6, -1);
   int64_t results = 0, tensor = 0;
@@ -57,7 +63,7 @@ struct DirectRunnerTest : testing::Test {
 
 TEST_F(DirectRunnerTest, LoadRefusesWhatASavedModelCannotHave) {
   const auto load = [](const std::string& file, const Options& options, Args config) {
-    return outcome_of([&] { DirectRunner::load(file, ModelKind::torchscript, options, config); });
+    return outcome_of([&] { torch_side().load(file, ModelKind::torchscript, options, config); });
   };
   fpt_arg rate = named("lr", in(0.1));
   EXPECT_FAILS(load(file_of("two"), {}, {&rate, 1}), FPT_ERR_ARGUMENT, "takes no config");
@@ -115,7 +121,7 @@ TEST_F(DirectRunnerTest, ResultsGoByPlaceOrByName) {
 }
 
 TEST_F(DirectRunnerTest, NoOutputIsWrittenWhereTheTensorIsRefused) {
-  const auto runner = DirectRunner::load(file_of("two"), ModelKind::torchscript, {}, {});
+  const auto runner = torch_side().load(file_of("two"), ModelKind::torchscript, {}, {});
   std::vector<fpt_arg> inputs = {in(x), in(x)}, outputs = {out(y), out(z)};
   TensorPtr made;
   EXPECT_FAILS(outcome_of([&] { runner->forward({inputs.data(), 2}, {{outputs.data(), 2}, nullptr, &made}, 0); }),
@@ -293,7 +299,7 @@ TEST_F(DirectRunnerTest, ReloadBeginsWithTheFileAnew) {
 }
 
 TEST_F(DirectRunnerTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
-  if (direct_plugin().wait(2, 0) == FPT_OK) GTEST_SKIP() << "this libtorch can use a GPU";
+  if (has_gpu()) GTEST_SKIP() << "this libtorch can use a GPU";
   auto* const there = static_cast<float*>(test::device_memory());
   const Model model("counter");
   std::vector<float> count(1), one = {1};
@@ -314,7 +320,7 @@ TEST_F(DirectRunnerTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
 }
 
 TEST_F(DirectTraining, TargetsInMemoryOfADeviceAreRefused) {
-  if (direct_plugin().wait(2, 0) == FPT_OK) GTEST_SKIP() << "this libtorch can use a GPU";
+  if (has_gpu()) GTEST_SKIP() << "this libtorch can use a GPU";
   auto* const there = static_cast<float*>(test::device_memory());
   const Model model("mlp");
   ASSERT_OK(model.call("ftn_pytorch_create_optimizer_sgd", {in(0.1)}));
@@ -327,7 +333,7 @@ TEST_F(DirectTraining, TargetsInMemoryOfADeviceAreRefused) {
 }
 
 TEST_F(DirectRunnerTest, AStreamNeedsALibtorchThatKnowsThem) {
-  if (direct_plugin().wait(2, 0) == FPT_OK) GTEST_SKIP() << "this libtorch can use a GPU";
+  if (has_gpu()) GTEST_SKIP() << "this libtorch can use a GPU";
   const Model model("counter");
   std::vector<float> count(1), one = {1};
   EXPECT_FAILS(outcome_of([&] { model->set_stream(nullptr, false); }), FPT_ERR_DEVICE, "knows no streams of CUDA");

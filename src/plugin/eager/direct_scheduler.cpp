@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "direct/direct_scheduler.hpp"
+#include "plugin/eager/direct_scheduler.hpp"
 
 #include "base/error.hpp"
 #include "direct/object_arguments.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 
 void DirectScheduler::call(std::string_view function, Args inputs, const Targets& targets) {
   const WarningsLater warnings;  // without the lock of the optimizer
@@ -21,4 +21,4 @@ bool DirectScheduler::call_here(std::string_view function, Args inputs, const Ta
   return true;
 }
 
-}  // namespace fpt
+}  // namespace fpt::direct

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-/// Schedulers of optimizers by libtorch alone. Knows nothing of Python.
+/// Schedulers of optimizers by libtorch alone.
 #pragma once
 
 #include <memory>
 #include <utility>
 
-#include "direct/direct_optimizer.hpp"
 #include "direct/schedules.hpp"
+#include "plugin/eager/direct_optimizer.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 
 /// A scheduler of a DirectOptimizer, with which it becomes one of Python. It keeps the optimizer, as in torch.
 class DirectScheduler final : public ForwardingRunner {
@@ -33,4 +33,4 @@ class DirectScheduler final : public ForwardingRunner {
   const std::shared_ptr<RunningSchedule> running_;
 };
 
-}  // namespace fpt
+}  // namespace fpt::direct

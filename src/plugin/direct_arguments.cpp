@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "direct/direct_arguments.hpp"
+#include "plugin/direct_arguments.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -7,13 +7,14 @@
 
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
+#include "plugin/direct_tensor.hpp"
 #include "values/engine.hpp"
 #include "values/scopes.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 namespace {
 
-bool is_plain(const fpt_arg& arg) noexcept {
+bool needs_nothing(const fpt_arg& arg) noexcept {
   return arg.status == FPT_OK && arg.handle == 0 && arg.access != FPT_COPY && !has_kept_text(arg);
 }
 
@@ -41,9 +42,9 @@ void require_names(Args inputs, Args targets, const CallName& call) {
 
 DirectArguments::DirectArguments(Args args, const char* what, const CallName& call, Graphs graphs, bool same_layout)
     : args_(args), what_(what), call_(call), same_layout_(same_layout) {
-  const auto allocate_operands = [this] { operands_.resize(static_cast<std::size_t>(std::max(args_.count, 1))); };
-  if (graphs == Graphs::recorded_for_parameters) allocate_operands();
-  if (std::all_of(args.begin(), args.end(), is_plain)) return;
+  const auto record = [this] { recorded_.resize(static_cast<std::size_t>(std::max(args_.count, 1))); };
+  if (graphs == Graphs::recorded_for_parameters) record();
+  if (std::all_of(args.begin(), args.end(), needs_nothing)) return;
   resolved_.assign(args.begin(), args.end());
   args_.first = resolved_.data();
   for (int32_t i = 0; i < args.count; ++i) {
@@ -52,7 +53,7 @@ DirectArguments::DirectArguments(Args args, const char* what, const CallName& ca
     if (graphs == Graphs::refused)
       fail(FPT_ERR_ARGUMENT, label(i), " requires gradients, and the direct path records none here: load the model ",
            "with backend=\"python\", or switch gradients off with scope%no_grad()");
-    allocate_operands();
+    record();
   }
   for (int32_t i = 0; i < args.count; ++i) resolve(i);
 }
@@ -61,7 +62,7 @@ void DirectArguments::hand_over(DirectAnswer& answer) const {
   for (const Owned& owned : owned_)
     if (owned.arg->handle != 0) answer.keep_if_shared(array_of(*owned.arg), owned.owner);
   for (const auto& [index, tensor] : tensors_)
-    if (index < 64 && (answer.raw()->changed >> index & 1) != 0) engine().written(*tensor);
+    if (index < 64 && (answer.changed >> index & 1) != 0) engine().written(*tensor);
 }
 
 std::string DirectArguments::label(int32_t index) const {
@@ -72,14 +73,14 @@ void DirectArguments::resolve(int32_t index) {
   fpt_arg& arg = resolved_[static_cast<std::size_t>(index)];
   if (is_tensor_handle(arg.handle)) {
     const TensorPtr given = tensor_at(arg.handle);
-    if (operands_.empty()) {
+    if (!records()) {
       resolve_memory(index, given);
     } else {
-      raw_.push_back(shared_raw_of(*given));
-      if (!raw_.back())
+      at::Tensor& tensor = recorded_[static_cast<std::size_t>(index)];
+      tensor = shared_at_tensor_of(*given, same_layout_);
+      if (!tensor.defined())
         fail(FPT_ERR_ARGUMENT, label(index), " is an object of Python of a class of its own: load the model with ",
              "backend=\"python\"");
-      operands_[static_cast<std::size_t>(index)] = {raw_.back().get(), nullptr, given->same_layout() != same_layout_};
       const int64_t handle = given->is_of_caller() ? 0 : arg.handle;
       arg = given->described_as(arg);
       arg.handle = handle;
@@ -105,4 +106,4 @@ void DirectArguments::resolve_memory(int32_t index, const TensorPtr& given) {
   arg.handle = handle;
 }
 
-}  // namespace fpt
+}  // namespace fpt::direct

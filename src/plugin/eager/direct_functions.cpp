@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: MIT
-#include "direct/direct_functions.hpp"
+#include "plugin/eager/direct_functions.hpp"
 
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "arrays/texts.hpp"
-#include "base/error.hpp"
 #include "calls/python_side.hpp"
-#include "direct/direct_answer.hpp"
-#include "direct/direct_loss.hpp"
-#include "direct/direct_optimizer.hpp"
-#include "direct/direct_plugin.hpp"
-#include "direct/direct_tensor.hpp"
 #include "observe/log.hpp"
-#include "values/engine.hpp"
+#include "plugin/direct_answer.hpp"
+#include "plugin/direct_tensor.hpp"
+#include "plugin/eager/direct_loss.hpp"
+#include "plugin/eager/direct_optimizer.hpp"
+#include "plugin/eager/functions.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/parts.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 namespace {
 
 /// Arguments of a function: tensors, and what is none. Copies become tensors, which own them.
 class FunctionArguments {
  public:
   FunctionArguments(Args args, bool same_layout, const CallName& call) : args_(args.begin(), args.end()) {
-    operands_.resize(args_.size());
+    tensors_.resize(args_.size());
     for (std::size_t i = 0; i < args_.size(); ++i) {
       fpt_arg& arg = args_[i];
       if (is_tensor_handle(arg.handle)) {
@@ -45,27 +44,30 @@ class FunctionArguments {
   /// No tensor is an object of Python alone.
   bool is_direct() const noexcept { return is_direct_; }
   Args get() noexcept { return {args_.data(), static_cast<int32_t>(args_.size())}; }
-  const fpt_direct_operand* tensors() const noexcept { return operands_.data(); }
+  Inputs inputs() const noexcept { return {args_.data(), static_cast<int32_t>(args_.size()), tensors_.data()}; }
 
  private:
   void add(std::size_t index, Tensor& tensor, bool same_layout) {
-    tensors_.push_back(raw_of(tensor));
-    operands_[index] = {tensors_.back().get(), nullptr, tensor.same_layout() != same_layout};
-    is_direct_ = is_direct_ && tensors_.back();
+    tensors_[index] = at_tensor_of(tensor, same_layout);
+    is_direct_ = is_direct_ && tensors_[index].defined();
   }
 
   std::vector<fpt_arg> args_;
-  std::vector<fpt_direct_operand> operands_;
-  std::vector<RawTensor> tensors_;
+  std::vector<at::Tensor> tensors_;  // undefined for what is none
   TensorArguments copies_;
   std::vector<std::shared_ptr<const std::string>> texts_;
   bool is_direct_ = true;
 };
 
-fpt_status call_plugin(std::string_view function, bool same_layout, FunctionArguments& given,
-                       fpt_direct_tensor** tensor, fpt_direct_answer* answer) {
-  return direct_plugin().tensors.call_function(function.data(), static_cast<int64_t>(function.size()), same_layout,
-                                               given.get().first, given.tensors(), given.get().count, tensor, answer);
+/// The result; none where nothing was done, and Python is to be asked.
+std::optional<c10::IValue> called(std::string_view function, bool same_layout, Inputs inputs) {
+  return translated([&]() -> std::optional<c10::IValue> {
+    try {
+      return call_function(function, same_layout, inputs);
+    } catch (const NotHere&) {
+      return std::nullopt;
+    }
+  });
 }
 
 }  // namespace
@@ -85,20 +87,18 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
   const bool has_other_form = function == "fortran.text" && python_is_started();  // beside scripts as they print
   if (!given.is_direct() || has_other_form) return python().call(function, given.get(), targets);
   const Outputs outputs(targets.outputs);
-  const auto goes_to_python = [&](fpt_status status) {
-    if (status != FPT_DIRECT_NOT_HERE) return require_direct(status), false;
+  std::optional<c10::IValue> result = called(function, same_layout_, given.inputs());
+  if (!result) {
     tell_of_python(function);
-    return python().call(function, given.get(), targets), true;
-  };
-  if (targets.tensor && !targets.results && targets.outputs.count == 0) {
-    fpt_direct_tensor* made = nullptr;
-    RecordedAnswer other;  // of what is no tensor: single_tensor() says so
-    if (goes_to_python(call_plugin(function, same_layout_, given, &made, other.raw()))) return;
-    *targets.tensor = made ? tensor_of_raw(made, same_layout_) : single_tensor(other, name, reading);
+    return python().call(function, given.get(), targets);
+  }
+  const bool is_one = targets.tensor && !targets.results && targets.outputs.count == 0;
+  if (is_one && result->isTensor() && result->toTensor().defined()) {
+    *targets.tensor = tensor_of(std::move(*result).toTensor(), same_layout_);
     return;
   }
   const auto answer = std::make_shared<RecordedAnswer>();
-  if (goes_to_python(call_plugin(function, same_layout_, given, nullptr, answer->raw()))) return;
+  translated([&] { answer->set(std::move(*result), concat(function, " of torch")); });
   hand_over(answer, name, reading, outputs, targets);
 }
 
@@ -109,9 +109,6 @@ std::unique_ptr<Runner> DirectFunctions::create(std::string_view function, Args 
   return made ? std::move(made) : DelegatingRunner::create(function, inputs);
 }
 
-std::unique_ptr<Runner> torch_functions(bool same_layout) {
-  if (!libtorch_engine()) return python_side().torch_functions(same_layout);
-  return std::make_unique<DirectFunctions>(same_layout);
-}
+std::unique_ptr<Runner> functions_of_torch(bool same_layout) { return std::make_unique<DirectFunctions>(same_layout); }
 
-}  // namespace fpt
+}  // namespace fpt::direct

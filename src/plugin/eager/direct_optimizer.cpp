@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "direct/direct_optimizer.hpp"
+#include "plugin/eager/direct_optimizer.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -10,14 +10,15 @@
 #include "arrays/scalar.hpp"
 #include "base/error.hpp"
 #include "calls/python_side.hpp"
-#include "direct/direct_plugin.hpp"
-#include "direct/direct_scheduler.hpp"
-#include "direct/direct_tensor.hpp"
 #include "direct/object_arguments.hpp"
 #include "direct/optimizer_settings.hpp"
 #include "direct/schedule_options.hpp"
+#include "plugin/direct_tensor.hpp"
+#include "plugin/eager/direct_scheduler.hpp"
+#include "plugin/eager/eager_tensor.hpp"
+#include "plugin/failure.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 namespace {
 
 constexpr double default_rate = 1e-3;
@@ -55,12 +56,12 @@ std::optional<std::vector<fpt_arg>> plain_options(Args options) {
 }
 
 /// Settings changed by options; false for what only Python takes or refuses.
-bool change(fpt_direct_optimizer& settings, std::string_view kind, Args options) {
+bool change(OptimizerSettings& settings, std::string_view kind, Args options) {
   const auto is_nameless = [](const fpt_arg& arg) { return !arg.name[0] || arg.status != FPT_OK; };
   if (std::any_of(options.begin(), options.end(), is_nameless)) return false;
   std::optional<std::vector<fpt_arg>> plain = plain_options(options);
   if (!plain) return false;
-  fpt_direct_optimizer changed = settings;
+  OptimizerSettings changed = settings;
   try {
     change_settings(changed, settings_name(kind), {plain->data(), static_cast<int32_t>(plain->size())});
   } catch (const Error&) {
@@ -79,7 +80,7 @@ bool is_whole(const fpt_arg& group) {
 /// Settings as options of torch.optim, valid as long as this.
 class NamedSettings {
  public:
-  NamedSettings(std::string_view kind, const fpt_direct_optimizer& settings)
+  NamedSettings(std::string_view kind, const OptimizerSettings& settings)
       : is_sgd_(kind == "SGD"), settings_(settings) {}
 
   void append_to(std::vector<fpt_arg>& given) {
@@ -95,45 +96,32 @@ class NamedSettings {
 
  private:
   const bool is_sgd_;
-  fpt_direct_optimizer settings_;
+  OptimizerSettings settings_;
   double betas_[2] = {settings_.beta1, settings_.beta2};
 };
-
-/// Whether the plug-in has done what it was asked for; false where Python is to be asked.
-bool is_done(fpt_status status) {
-  if (status == FPT_DIRECT_NOT_HERE) return false;
-  require_direct(status);
-  return true;
-}
 
 }  // namespace
 
 std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
   if (inputs.count < 1 || inputs[0].dtype != FPT_TEXT || inputs[0].status != FPT_OK) return nullptr;
-  const std::string kind(text_of(inputs[0]));
+  const std::string kind(fpt::text_of(inputs[0]));
   if (settings_name(kind).empty()) return nullptr;
   std::vector<TensorPtr> tensors;
-  std::vector<RawTensor> raw;
-  std::vector<fpt_direct_operand> operands;
+  std::vector<at::Tensor> parameters;
   int32_t place = 1;
   for (; place < inputs.count && is_tensor_handle(inputs[place].handle) && !inputs[place].name[0]; ++place) {
     tensors.push_back(tensor_at(inputs[place].handle));
-    raw.push_back(raw_of(*tensors.back()));
-    if (!raw.back()) return nullptr;
-    operands.push_back({raw.back().get(), nullptr, 0});
+    parameters.push_back(*at_tensor_of(*tensors.back()));
+    if (!parameters.back().defined()) return nullptr;
   }
-  fpt_direct_optimizer settings = default_settings(settings_name(kind));
+  OptimizerSettings settings = default_settings(settings_name(kind));
   settings.lr = default_rate;
   if (!change(settings, kind, {inputs.first + place, inputs.count - place})) return nullptr;
-  fpt_direct_training* made = nullptr;
-  if (!is_done(direct_plugin().tensors.make_training(&settings, operands.data(), static_cast<int32_t>(operands.size()),
-                                                     &made)))
-    return nullptr;
+  std::optional<TensorTraining> made = translated([&] { return make_training(settings, parameters); });
+  if (!made) return nullptr;
   return std::make_unique<SharedRunner>(
-      std::shared_ptr<Runner>(new DirectOptimizer(kind, std::move(tensors), settings, made)));
+      std::shared_ptr<Runner>(new DirectOptimizer(kind, std::move(tensors), settings, *std::move(made))));
 }
-
-DirectOptimizer::~DirectOptimizer() { direct_plugin().tensors.end_training(training_); }
 
 void DirectOptimizer::call(std::string_view function, Args inputs, const Targets& targets) {
   if (!unless_python([&] { return call_here(function, inputs, targets); })) python().call(function, inputs, targets);
@@ -142,14 +130,25 @@ void DirectOptimizer::call(std::string_view function, Args inputs, const Targets
 bool DirectOptimizer::call_here(std::string_view function, Args inputs, const Targets& targets) {
   if (targets.results || targets.tensor) return false;
   if (function == "step" && inputs.count == 0) {
-    if (!is_done(direct_plugin().tensors.step_training(training_))) return false;
+    if (!step_here()) return false;
     schedules_.optimizer_stepped();
     return true;
   }
-  if (function == "zero_grad" && inputs.count == 0) return is_done(direct_plugin().tensors.clear_training(training_));
+  if (function == "zero_grad" && inputs.count == 0) {
+    translated([this] { training_.optimizer.clear_gradients(); });
+    return true;
+  }
   if (function == "set") return set(inputs);
   if (function == "get") return get(inputs, targets);
   return false;
+}
+
+bool DirectOptimizer::step_here() {
+  try {
+    return direct::step(training_);
+  } catch (...) {
+    rethrow_as_python("step");
+  }
 }
 
 std::unique_ptr<Runner> DirectOptimizer::create(std::string_view function, Args inputs) {
@@ -166,13 +165,9 @@ std::unique_ptr<Runner> DirectOptimizer::make_scheduler(Args inputs) {
 
 bool DirectOptimizer::step(RunningSchedule& running) { return schedules_.step(running, settings().lr); }
 
-fpt_direct_optimizer& DirectOptimizer::settings() const {
-  return *direct_plugin().tensors.settings_of_training(training_);
-}
-
 bool DirectOptimizer::set(Args inputs) {
   if (inputs.count < 1 || !is_whole(inputs[0])) return false;
-  fpt_direct_optimizer changed = settings();
+  OptimizerSettings changed = settings();
   // without momentum the kernel may be another one
   if (!change(changed, kind_, {inputs.first + 1, inputs.count - 1}) ||
       (settings().momentum == 0) != (changed.momentum == 0))
@@ -183,14 +178,13 @@ bool DirectOptimizer::set(Args inputs) {
 
 bool DirectOptimizer::get(Args inputs, const Targets& targets) {
   if (inputs.count != 2 || inputs[0].dtype != FPT_TEXT || !is_whole(inputs[1])) return false;
-  const double* found = real_setting(settings(), text_of(inputs[0]));
-  if (!found || targets.outputs.count != 1 || text_of(inputs[0]).substr(0, 4) == "beta") return false;
+  const double* found = real_setting(settings(), fpt::text_of(inputs[0]));
+  if (!found || targets.outputs.count != 1 || fpt::text_of(inputs[0]).substr(0, 4) == "beta") return false;
   deliver_real(*found, targets.outputs[0], "the setting");
   return true;
 }
 
 std::unique_ptr<Runner> DirectOptimizer::make_python() {
-  const fpt_direct_table& plugin = direct_plugin();
   TensorArguments arguments;
   std::vector<fpt_arg> given{text_argument(kind_)};
   for (const TensorPtr& tensor : tensors_) given.push_back(arguments.add(tensor));
@@ -200,13 +194,11 @@ std::unique_ptr<Runner> DirectOptimizer::make_python() {
       "ftn_pytorch_optimizer", {given.data(), static_cast<int32_t>(given.size())});
 
   for (std::size_t index = 0; index < tensors_.size(); ++index) {
-    double steps = 0;
-    fpt_direct_tensor* state[3] = {};
-    require_direct(plugin.tensors.state_of_training(training_, static_cast<int32_t>(index), &steps, state));
-    std::vector<fpt_arg> kept{integer_argument(static_cast<int64_t>(index)), real_argument(steps)};
-    for (fpt_direct_tensor* each : state)
-      if (each) kept.push_back(arguments.add(tensor_of_raw(each, /*same_layout=*/false)));  // passed as it is
-    if (steps > 0) made->call("take_state", {kept.data(), static_cast<int32_t>(kept.size())}, {});
+    const Moments& moments = training_.optimizer.moments()[index];
+    std::vector<fpt_arg> kept{integer_argument(static_cast<int64_t>(index)), real_argument(moments.steps)};
+    for (const at::Tensor* each : {&moments.first, &moments.second, &moments.largest})
+      if (each->defined()) kept.push_back(arguments.add(tensor_of(*each, /*same_layout=*/false)));  // passed as it is
+    if (moments.steps > 0) made->call("take_state", {kept.data(), static_cast<int32_t>(kept.size())}, {});
   }
   schedules_.hand_over(*made);
   std::vector<fpt_arg> now{integer_argument(0)};  // all groups
@@ -215,4 +207,4 @@ std::unique_ptr<Runner> DirectOptimizer::make_python() {
   return made;
 }
 
-}  // namespace fpt
+}  // namespace fpt::direct

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Saved models that the plug-in runs. Knows nothing of Python, and needs no lock: the plug-in has its own.
+/// Saved models behind the handles of the program.
 #pragma once
 
 #include <atomic>
@@ -12,17 +12,16 @@
 #include "calls/options.hpp"
 #include "calls/runner.hpp"
 #include "direct/archive.hpp"
-#include "direct/direct_answer.hpp"
-#include "direct/direct_arguments.hpp"
+#include "plugin/direct_answer.hpp"
+#include "plugin/direct_arguments.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 
 class DirectRunner : public Runner {
  public:
   /// @param file  absolute path of a saved model
   /// FPT_ERR_ARGUMENT for options and a config that a saved model cannot have.
   static std::unique_ptr<Runner> load(const std::string& file, ModelKind kind, const Options& options, Args config);
-  ~DirectRunner() override;
 
   const std::string& backend() const noexcept override { return backend_; }
   bool has(const std::string& function) override;
@@ -48,7 +47,6 @@ class DirectRunner : public Runner {
   void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags);
   void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags,
            Graphs graphs);
-  void run_plugin(std::string_view method, const DirectArguments& inputs, int32_t flags, DirectAnswer& answer);
   /// What becomes of graphs that inputs have. @param hands_tensors  its results are tensors of the program
   Graphs graphs_of_call(bool hands_tensors, int32_t flags) const noexcept;
   /// Its parameters, which may change outside of it from now on.
@@ -59,7 +57,8 @@ class DirectRunner : public Runner {
   ChosenStream stream();
   CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
 
-  fpt_direct_module* module_ = nullptr;
+  std::optional<at::Device> device_;  // none for the host
+  std::unique_ptr<Model> model_;
   ModelKind kind_;
   std::string file_, name_, backend_ = "direct";  // the name is for messages
   ResultOptions reading_;
@@ -70,4 +69,4 @@ class DirectRunner : public Runner {
   ChosenStream stream_;
 };
 
-}  // namespace fpt
+}  // namespace fpt::direct

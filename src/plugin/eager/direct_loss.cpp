@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "direct/direct_loss.hpp"
+#include "plugin/eager/direct_loss.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -10,10 +10,10 @@
 #include "calls/python_side.hpp"
 #include "direct/object_arguments.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 namespace {
 
-constexpr std::pair<std::string_view, std::string_view> functions[] = {
+constexpr std::pair<std::string_view, std::string_view> loss_functions[] = {
     {"MSELoss", "mse_loss"},
     {"L1Loss", "l1_loss"},
     {"SmoothL1Loss", "smooth_l1_loss"},
@@ -33,14 +33,14 @@ DirectLoss::DirectLoss(std::string kind, std::string_view function, std::string 
 
 std::unique_ptr<Runner> DirectLoss::make(Args inputs) {
   if (inputs.count < 1 || inputs.count > 2 || !is_text(inputs[0])) return nullptr;
-  const std::string kind(text_of(inputs[0]));
-  const auto* const known =
-      std::find_if(std::begin(functions), std::end(functions), [&](const auto& each) { return each.first == kind; });
-  if (known == std::end(functions)) return nullptr;
+  const std::string kind(fpt::text_of(inputs[0]));
+  const auto* const known = std::find_if(std::begin(loss_functions), std::end(loss_functions),
+                                         [&](const auto& each) { return each.first == kind; });
+  if (known == std::end(loss_functions)) return nullptr;
   std::string reduction;
   if (inputs.count == 2) {
     if (!is_text(inputs[1]) || inputs[1].name != std::string_view("reduction")) return nullptr;
-    reduction = text_of(inputs[1]);
+    reduction = fpt::text_of(inputs[1]);
   }
   return std::unique_ptr<Runner>(new DirectLoss(kind, known->second, std::move(reduction)));
 }
@@ -59,4 +59,4 @@ std::unique_ptr<Runner> DirectLoss::make_python() {
                                                       {args.data(), static_cast<int32_t>(args.size())});
 }
 
-}  // namespace fpt
+}  // namespace fpt::direct

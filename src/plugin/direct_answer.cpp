@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/answer.hpp"
+#include "plugin/direct_answer.hpp"
 
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "base/per_thread.hpp"
-#include "direct/direct_value.hpp"
+#include "arrays/fit.hpp"
+#include "base/cuda_context.hpp"
+#include "plugin/direct_tensor.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/tensors.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -19,11 +22,14 @@ std::string label_of(const char* name, std::size_t number, bool single, const st
   return single ? "the result of " + what : concat("result ", number, " of ", what);
 }
 
-template <class T>
-void set_number(fpt_direct_value& value, int32_t dtype, T number) {
-  value.kind = FPT_DIRECT_NUMBER;
-  value.dtype = dtype;
-  std::memcpy(value.number, &number, sizeof number);
+/// A number or a text; none for anything else.
+std::optional<Scalar> scalar_in(const c10::IValue& value) {
+  if (value.isBool()) return value.toBool();
+  if (value.isInt()) return value.toInt();
+  if (value.isDouble()) return value.toDouble();
+  if (value.isComplexDouble()) return std::complex<double>(value.toComplexDouble());
+  if (value.isString()) return std::string_view(value.toStringRef());
+  return std::nullopt;
 }
 
 const char* python_name_of(at::Layout layout) noexcept {
@@ -69,10 +75,6 @@ struct Numbers {
     if (below) extents.insert(extents.end(), below->begin(), below->end());
     return extents;
   }
-};
-
-struct Spare {
-  std::unique_ptr<Answer> answer;
 };
 
 }  // namespace
@@ -124,23 +126,23 @@ at::Tensor tensor_of_numbers(const c10::IValue& value) {
   return tensor.view(*extents);
 }
 
-void Answer::set(c10::IValue value, const std::string& what) {
+void DirectAnswer::set(c10::IValue value, const std::string& what) {
   if (value.isTensor()) return add_tensor(std::move(value).toTensor(), nullptr, true, what);
-  result = std::move(value);
-  if (result.isNone()) return;
-  if (result.isTuple()) {
-    const auto& tuple = result.toTupleRef();
+  result_ = std::move(value);
+  if (result_.isNone()) return;
+  if (result_.isTuple()) {
+    const auto& tuple = result_.toTupleRef();
     const auto type = tuple.type();
     const auto* schema = type->schema() ? type->schema().get() : nullptr;
     const auto& elements = tuple.elements();
-    is_tuple = true;
+    is_tuple_ = true;
     for (std::size_t i = 0; i < elements.size(); ++i)
       add(elements[i], schema ? schema->arguments()[i].name().c_str() : nullptr, what);
-  } else if (result.isList()) {
-    is_tuple = true;
-    for (const c10::IValue& element : result.toListRef()) add(element, nullptr, what);
-  } else if (result.isGenericDict()) {
-    const auto dict = result.toGenericDict();
+  } else if (result_.isList()) {
+    is_tuple_ = true;
+    for (const c10::IValue& element : result_.toListRef()) add(element, nullptr, what);
+  } else if (result_.isGenericDict()) {
+    const auto dict = result_.toGenericDict();
     for (const auto& entry : dict) {
       if (!entry.key().isString())
         fail(FPT_ERR_RESULT_TYPE, "the result of ", what, " is a dict with keys of type ", entry.key().tagKind(),
@@ -148,38 +150,30 @@ void Answer::set(c10::IValue value, const std::string& what) {
       if (!entry.value().isNone()) add(entry.value(), entry.key().toStringRef().c_str(), what);
     }
   } else {
-    add(result, nullptr, what);
+    add(result_, nullptr, what);
   }
 }
 
-void Answer::set(std::vector<at::Tensor> results, std::vector<std::string> result_names, const std::string& what) {
-  names = std::move(result_names);
+void DirectAnswer::set(std::vector<at::Tensor> results, std::vector<std::string> result_names,
+                       const std::string& what) {
+  names_ = std::move(result_names);
   for (std::size_t i = 0; i < results.size(); ++i)
-    add_tensor(std::move(results[i]), names.empty() ? nullptr : names[i].c_str(), results.size() == 1, what);
+    add_tensor(std::move(results[i]), names_.empty() ? nullptr : names_[i].c_str(), results.size() == 1, what);
 }
 
-void Answer::add(const c10::IValue& value, const char* name, const std::string& what) {
-  const bool single = &value == &result;
+void DirectAnswer::add(const c10::IValue& value, const char* name, const std::string& what) {
+  const bool single = &value == &result_;
   if (value.isTensor()) return add_tensor(value.toTensor(), name, single, what);
   if (!single && (value.isList() || value.isTuple()))
     if (at::Tensor numbers = tensor_of_numbers(value); numbers.defined())
       return add_tensor(std::move(numbers), name, single, what);
-  fpt_direct_value& slot = values.emplace_back();
-  tensors.emplace_back();
-  slot.name = name;
-  slot.device_type = Device::host_type;
-  if (value.isBool()) return set_number<uint8_t>(slot, FPT_BOOL, value.toBool());
-  if (value.isInt()) return set_number<int64_t>(slot, FPT_INT64, value.toInt());
-  if (value.isDouble()) return set_number<double>(slot, FPT_FLOAT64, value.toDouble());
-  if (value.isComplexDouble()) return set_number(slot, FPT_COMPLEX128, value.toComplexDouble());
-  if (value.isString()) {
-    slot.kind = FPT_DIRECT_TEXT;
-    slot.dtype = FPT_TEXT;
-    slot.data = const_cast<char*>(value.toStringRef().data());
-    slot.length = static_cast<int64_t>(value.toStringRef().size());
+  const std::optional<Scalar> scalar = scalar_in(value);
+  if (scalar) {
+    tensors_.emplace_back();
+    contents_.push_back({name, *scalar});
     return;
   }
-  const std::string label = label_of(name, values.size(), single, what);
+  const std::string label = label_of(name, contents_.size() + 1, single, what);
   if (value.isNone())
     fail(FPT_ERR_RESULT_TYPE, label, " is None; a function has either no result at all or every result has a value");
   if (value.isTuple() || value.isList() || value.isGenericDict())
@@ -188,60 +182,109 @@ void Answer::add(const c10::IValue& value, const char* name, const std::string& 
   fail(FPT_ERR_RESULT_TYPE, label, " is of type ", value.tagKind(), "; return ", allowed);
 }
 
-void Answer::add_tensor(at::Tensor tensor, const char* name, bool single, const std::string& what) {
+void DirectAnswer::add_tensor(at::Tensor tensor, const char* name, bool single, const std::string& what) {
   if (!is_plain(tensor)) {
-    const std::string label = label_of(name, values.size() + 1, single, what);
+    const std::string label = label_of(name, contents_.size() + 1, single, what);
     if (!tensor.defined()) fail(FPT_ERR_RESULT_TYPE, label, " is no tensor: it is undefined");
     tensor = plain(std::move(tensor), label);
   }
-  tensors.push_back(std::move(tensor));
-  fpt_direct_value& slot = values.emplace_back();
-  slot.name = name;
-  describe(slot, tensors.back());
+  tensors_.push_back(std::move(tensor));
+  contents_.push_back({name, false});
 }
 
-void Answer::describe(fpt_direct_value& slot, const at::Tensor& tensor) {
-  slot.kind = FPT_DIRECT_TENSOR;
-  set_memory(slot, array_of_tensor(tensor, true));
+DirectAnswer::~DirectAnswer() {
+  const CallerContext gpu;  // results may be let go outside of a call
+  copies_.clear();
+  tensors_.clear();
+  result_ = c10::IValue();
 }
 
-fpt_direct_value Answer::on_host(std::size_t index, bool widened) {
-  const at::Tensor& tensor = tensors[index];
-  const c10::InferenceMode normal(false);
-  const bool converts = widened && is_half(dtype_of(tensor.scalar_type()));
-  copies.push_back(tensor.detach().to(at::kCPU, converts ? at::kFloat : tensor.scalar_type()));
-  fpt_direct_value copy{};
-  describe(copy, copies.back());
-  return copy;
+void DirectAnswer::keep_if_shared(const Array& input, std::shared_ptr<void> owner) {
+  const auto is_shared = [&input](const at::Tensor& tensor) {
+    return tensor.defined() && fpt::overlap(array_of_tensor(tensor, true), input);
+  };
+  if (std::any_of(tensors_.begin(), tensors_.end(), is_shared)) kept_.push_back({input, std::move(owner)});
 }
 
-void Answer::clear() noexcept {
-  values.clear();
-  tensors.clear();
-  copies.clear();
-  names.clear();
-  result = c10::IValue();
-  is_tuple = false;
-  changed = 0;
+ResultList DirectAnswer::list() const {
+  ResultList list{static_cast<int32_t>(contents_.size()), {}, is_tuple_};
+  if (!contents_.empty() && contents_[0].name)
+    for (const Content& each : contents_) list.names.push_back(each.name);
+  return list;
 }
 
-std::unique_ptr<Answer> take_answer() {
-  std::unique_ptr<Answer>& spare = PerThread<Spare>::get().answer;
-  return spare ? std::move(spare) : std::make_unique<Answer>();
+Value DirectAnswer::value(int32_t index) {
+  if (result(index).defined()) return {array_of_tensor(result(index), true), "Tensor"};
+  const Scalar& scalar = contents_[static_cast<std::size_t>(index)].scalar;
+  return {scalar, type_name(scalar)};
 }
 
-void release_answer(std::unique_ptr<Answer> answer) noexcept {
-  answer->clear();
-  Spare* spare = PerThread<Spare>::find();  // none in a thread that only reads results of others
-  if (spare && !spare->answer) spare->answer = std::move(answer);
+Array DirectAnswer::copy_of(int32_t index, bool widened) {
+  return translated([&] {
+    at::Tensor& copy = copies_[{index, widened}];
+    const at::Tensor& tensor = result(index);
+    const c10::InferenceMode normal(false);
+    if (!copy.defined()) copy = tensor.detach().to(at::kCPU, widened ? at::kFloat : tensor.scalar_type());
+    return array_of_tensor(copy, true);
+  });
 }
 
-void hand_out(std::unique_ptr<Answer> answer, fpt_direct_answer& out) noexcept {
-  out.values = answer->values.data();
-  out.count = static_cast<int32_t>(answer->values.size());
-  out.is_tuple = answer->is_tuple;
-  out.changed = answer->changed;
-  out.owner = answer.release();
+Array DirectAnswer::on_host(int32_t index) {
+  return result(index).is_cpu() ? array_of_tensor(result(index), true) : copy_of(index, false);
+}
+
+Array DirectAnswer::convertible(int32_t index) {
+  return is_half(dtype_of(result(index).scalar_type())) ? copy_of(index, true) : on_host(index);
+}
+
+TensorPtr DirectAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
+  const Array array = on_host ? this->on_host(index) : array_of_tensor(result(index), true);
+  const auto kept =
+      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& input) { return fpt::overlap(input.memory, array); });
+  // the owner itself: a result that becomes an input again and again would be a chain of answers without end
+  return Tensor::of_memory(array, kept != kept_.end() ? kept->owner : shared_from_this(), same_layout);
+}
+
+void DirectAnswer::copy(const Array& source, const Array& target) {
+  translated([&] { tensor_on(target, true).copy_(tensor_on(source, true)); });
+}
+
+void DirectAnswer::wait(Device device) {
+  translated([&] { wait_for(device); });
+}
+
+bool DirectAnswer::copy_plain_tensor(const fpt_arg& output, bool same_layout) const {
+  if (contents_.size() != 1 || (contents_[0].name && !is_tuple_) || output.name[0]) return false;
+  const at::Tensor& tensor = tensors_[0];
+  return tensor.defined() && tensor.is_cpu() && copy_plainly(array_of_tensor(tensor, same_layout), output);
+}
+
+TensorPtr RecordedAnswer::tensor(int32_t index, bool same_layout, bool on_host) {
+  return translated([&] {
+    const at::AutoGradMode gradients(true);  // a copy goes on with the graph, whatever the mode is by now
+    return shared_tensor_of(on_host ? result(index).to(at::kCPU) : result(index), same_layout);
+  });
+}
+
+void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& reading, const Outputs& outputs) {
+  const Args wanted = outputs.get();
+  if (wanted.count == 0) return;
+  const bool is_plain = wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading.same_layout);
+  if (!is_plain) deliver(answer, call, reading, wanted);
+  outputs.written();
+  if (is_plain) return;
+  if (!outputs.device().is_host()) answer.wait(outputs.device());
+}
+
+void hand_over(const std::shared_ptr<DirectAnswer>& answer, const CallName& call, const ResultOptions& reading,
+               const Outputs& outputs, const Targets& targets) {
+  // what may be refused comes before the first copy
+  TensorPtr tensor = targets.tensor ? single_tensor(*answer, call, reading) : nullptr;
+  std::optional<Results> results;
+  if (targets.results) results.emplace(answer, call, reading);
+  hand_out(*answer, call, reading, outputs);
+  if (tensor) *targets.tensor = std::move(tensor);
+  if (results) store_results(targets.results, std::move(*results));
 }
 
 }  // namespace fpt::direct

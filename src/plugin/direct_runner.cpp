@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "direct/direct_runner.hpp"
+#include "plugin/direct_runner.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,13 +11,16 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/rank.hpp"
-#include "direct/direct_functions.hpp"
-#include "direct/direct_plugin.hpp"
-#include "direct/direct_value.hpp"
 #include "direct/optimizer_settings.hpp"
+#include "direct/torch_side.hpp"
+#include "plugin/direct_tensor.hpp"
+#include "plugin/failure.hpp"
+#include "plugin/parts.hpp"
+#include "plugin/stream.hpp"
+#include "plugin/tensors.hpp"
 #include "values/engine.hpp"
 
-namespace fpt {
+namespace fpt::direct {
 namespace {
 
 constexpr std::string_view own_prefix = "ftn_pytorch_", optimizer_prefix = "ftn_pytorch_create_optimizer_",
@@ -44,24 +47,62 @@ class WithGradients {
   fail(FPT_ERR_HOOK, function, " needs Python: load the model with backend=\"python\"");
 }
 
+/// A device that can be used; FPT_ERR_DEVICE. None for the host.
+std::optional<at::Device> usable_device(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  std::optional<at::Device> device;
+  try {
+    device = at::Device(text);
+  } catch (const std::exception& error) {
+    fail(FPT_ERR_DEVICE, "device=\"", text, "\" is no device that torch knows; use \"cpu\", \"cuda\" or \"cuda:1\" (",
+         message_of(error), ")");
+  }
+  if (device->is_cpu()) return std::nullopt;
+  if (device->is_meta()) fail(FPT_ERR_DEVICE, "device=\"meta\" holds no numbers, nothing can be computed there");
+  try {
+    // with an index, which "cuda" has not
+    device = at::empty_strided({1}, {1}, at::TensorOptions().device(*device).dtype(at::kFloat)).zero_().device();
+  } catch (const std::exception& error) {
+    fail(FPT_ERR_DEVICE, "device=\"", text, "\" cannot be used: ", message_of(error));
+  }
+  return device;
+}
+
+Settings settings_of(const std::string& file, const std::string& name, const Options& options) {
+  Settings settings;
+  settings.file = file;
+  settings.name = name;
+  settings.device = usable_device(options.device);
+  settings.same_layout = options.same_layout;
+  settings.copies_inputs = options.copies_inputs;
+  settings.float_dtype = options.real_dtype;
+  settings.is_safe = options.safe;
+  settings.flags = options.flags;
+  settings.training = options.training;
+  settings.communicator = options.communicator;
+  return settings;
+}
+
+std::optional<int64_t> step_of(int64_t step) { return step == -1 ? std::nullopt : std::optional<int64_t>(step); }
+
 }  // namespace
 
 /// libtorch works on the stream that the program has set for the module, if any, as long as this lives.
 class DirectRunner::StreamUse {
  public:
   explicit StreamUse(DirectRunner& runner) {
-    if (runner.has_stream_.load(std::memory_order_acquire)) enter(runner.module_, runner.stream());
+    if (runner.has_stream_.load(std::memory_order_acquire)) enter(runner.device_, runner.stream());
   }
-  StreamUse(const fpt_direct_module* module, const ChosenStream& chosen) { enter(module, chosen); }
+  StreamUse(const std::optional<at::Device>& device, const ChosenStream& chosen) { enter(device, chosen); }
   ~StreamUse() {
-    if (entered_) direct_plugin().leave_stream(entered_);
+    if (entered_) leave_stream(entered_);
   }
   StreamUse(const StreamUse&) = delete;
   StreamUse& operator=(const StreamUse&) = delete;
 
  private:
-  void enter(const fpt_direct_module* module, const ChosenStream& chosen) {
-    require_direct(direct_plugin().enter_stream(module, chosen.stream, chosen.waits, &entered_));
+  void enter(const std::optional<at::Device>& device, const ChosenStream& chosen) {
+    entered_ = translated([&] { return enter_stream(chosen.stream, device, chosen.waits); });
   }
 
   void* entered_ = nullptr;
@@ -86,37 +127,27 @@ std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind ki
     fail(FPT_ERR_ARGUMENT, file,
          " is a saved recording, whose modes were settled when it was written: ", "leave out training=");
   std::unique_ptr<DirectRunner> runner(new DirectRunner(file, kind, options));
-  fpt_direct_options wanted{};
-  wanted.name = runner->name_.c_str();
-  wanted.device = options.device.empty() ? nullptr : options.device.c_str();
-  wanted.kind = kind == ModelKind::package     ? FPT_DIRECT_PACKAGE
-                : kind == ModelKind::recording ? FPT_DIRECT_RECORDING
-                                               : FPT_DIRECT_SCRIPT;
-  wanted.same_layout = options.same_layout;
-  wanted.float_dtype = options.real_dtype;
-  wanted.copies_inputs = options.copies_inputs;
-  wanted.mode = options.safe ? FPT_DIRECT_SAFE : FPT_DIRECT_CHECKED;
-  wanted.flags = options.flags;
-  wanted.training = options.training;
-  wanted.has_communicator = options.communicator.has_value();
-  wanted.communicator = options.communicator.value_or(0);
-  require_direct(direct_plugin().load(file.c_str(), &wanted, &runner->module_));
+  translated([&] {
+    Settings settings = settings_of(file, runner->name_, options);
+    runner->device_ = settings.device;
+    runner->model_ = kind == ModelKind::package     ? load_package(std::move(settings))
+                     : kind == ModelKind::recording ? load_recording(std::move(settings))
+                                                    : load_script(std::move(settings));
+  });
   return runner;
-}
-
-DirectRunner::~DirectRunner() {
-  if (module_) direct_plugin().unload(module_);
 }
 
 void DirectRunner::reload() {
   require_readable(file_);
-  require_direct(direct_plugin().reload(module_));
+  translated([this] { model_->reload(); });
 }
+
 void DirectRunner::save(const std::string& file) {
-  require_direct(direct_plugin().save(module_, with_rank(file).c_str()));
+  translated([&] { model_->save(with_rank(file)); });
 }
+
 void DirectRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
-  require_direct(direct_plugin().checkpoint(module_, with_rank(folder).c_str(), keep, step));
+  translated([&] { model_->checkpoint(with_rank(folder), keep, step_of(step)); });
 }
 
 int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t step) {
@@ -127,9 +158,7 @@ int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t st
   if (kind_ != ModelKind::recording && !std::filesystem::exists(path, ignored))
     fail(FPT_ERR_NO_CHECKPOINT, path.string(), " does not exist, so there is nothing to restore");
   if (!std::filesystem::is_directory(path, ignored)) require_readable(path.string());
-  int64_t restored = -1;
-  require_direct(direct_plugin().restore(module_, path.c_str(), fallback, step, &restored));
-  return restored;
+  return translated([&] { return model_->restore(path.string(), fallback, step_of(step)); });
 }
 
 void DirectRunner::publish(const std::string&, Runner&) {
@@ -138,19 +167,18 @@ void DirectRunner::publish(const std::string&, Runner&) {
 }
 
 void DirectRunner::assign(const std::vector<NamedArray>& values) {
-  std::vector<fpt_direct_value> listed(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    listed[i].name = values[i].name.c_str();
-    set_memory(listed[i], values[i].array);
-  }
-  require_direct(direct_plugin().assign(module_, listed.data(), static_cast<int32_t>(listed.size())));
+  translated([&] {
+    std::vector<NamedTensor> given;
+    for (const NamedArray& each : values) given.emplace_back(each.name, tensor_on(each.array, true));
+    model_->assign(std::move(given));
+  });
 }
 
 bool DirectRunner::has(const std::string& function) {
   if (kind_ == ModelKind::recording && function != "ftn_pytorch_save" && function != "ftn_pytorch_restore")
-    return direct_plugin().has(module_, function.c_str()) != 0;
-  if (function == forward_hook) return direct_plugin().has(module_, "forward") != 0;
-  if (after(own_prefix, function).empty()) return direct_plugin().has(module_, function.c_str()) != 0;
+    return model_->has(function);
+  if (function == forward_hook) return model_->has("forward");
+  if (after(own_prefix, function).empty()) return model_->has(function);
   return function == parameters_function || function == train_hook || function == "ftn_pytorch_save" ||
          function == "ftn_pytorch_restore" || is_optimizer(after(optimizer_prefix, function));
 }
@@ -159,16 +187,8 @@ Graphs DirectRunner::graphs_of_call(bool hands_tensors, int32_t flags) const noe
   if (kind_ != ModelKind::torchscript) return Graphs::refused;
   if (!hands_tensors) return Graphs::dropped;
   const bool is_inference = ((flags | flags_) & FPT_USE_INFERENCE_MODE) != 0;  // except where an input has a graph
-  const bool has_parameters = parameters_are_out_ && !is_inference && direct_plugin().tensors.gradients_are_on() != 0;
+  const bool has_parameters = parameters_are_out_ && !is_inference && at::GradMode::is_enabled();
   return has_parameters ? Graphs::recorded_for_parameters : Graphs::recorded;
-}
-
-void DirectRunner::run_plugin(std::string_view method, const DirectArguments& inputs, int32_t flags,
-                              DirectAnswer& answer) {
-  require_direct(direct_plugin().call(module_, method.empty() ? nullptr : method.data(),
-                                      static_cast<int64_t>(method.size()), inputs.get(), inputs.tensors(),
-                                      inputs.count(), flags, answer.raw()));
-  inputs.hand_over(answer);
 }
 
 void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
@@ -181,15 +201,19 @@ void DirectRunner::run(std::string_view method, std::string_view label, Args inp
   require_names(inputs, {nullptr, 0}, name_of(label));
   const StreamUse stream(*this);
   const Outputs outputs(targets.outputs);
-  outputs.start_device([](Device device) { require_direct(direct_plugin().wait(device.type, device.index)); });
+  outputs.start_device([](Device device) { translated([&] { wait_for(device); }); });
   const DirectArguments given(inputs, "input", name_of(label), graphs, reading_.same_layout);
+  const auto compute = [&](DirectAnswer& answer) {
+    translated([&] { model_->call(method, given.get(), flags, answer); });
+    given.hand_over(answer);
+  };
   if (!targets.tensor && !targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
-    run_plugin(method, given, flags, answer);
+    compute(answer);
     return hand_out(answer, name_of(label), reading_, outputs);
   }
-  const auto answer = given.tensors() ? std::make_shared<RecordedAnswer>() : std::make_shared<DirectAnswer>();
-  run_plugin(method, given, flags, *answer);
+  const auto answer = given.records() ? std::make_shared<RecordedAnswer>() : std::make_shared<DirectAnswer>();
+  compute(*answer);
   hand_over(answer, name_of(label), reading_, outputs, targets);
 }
 
@@ -208,8 +232,8 @@ void DirectRunner::call(std::string_view function, Args inputs, const Targets& t
   const std::string_view optimizer = after(optimizer_prefix, function);
   if (optimizer.empty() && !after(own_prefix, function).empty()) refuse(name_of(function));
   if (optimizer.empty()) return run(function, function, inputs, targets, 0);
-  const fpt_direct_optimizer chosen = optimizer_settings(optimizer, inputs);
-  require_direct(direct_plugin().create_optimizer(module_, &chosen));
+  const OptimizerSettings chosen = optimizer_settings(optimizer, inputs);
+  translated([&] { model_->create_optimizer(chosen); });
 }
 
 TensorPtr DirectRunner::forward_list(Args inputs, int32_t flags) {
@@ -226,7 +250,7 @@ void DirectRunner::derive(std::string_view function, Args inputs, const Targets&
 
 std::shared_ptr<DirectAnswer> DirectRunner::parameters() {
   const auto answer = std::make_shared<RecordedAnswer>();
-  require_direct(direct_plugin().parameters(module_, answer->raw()));
+  translated([&] { model_->parameters(*answer); });
   parameters_are_out_ = true;
   return answer;
 }
@@ -257,10 +281,7 @@ Training DirectRunner::train(Args inputs, Args targets, bool) {
   const StreamUse stream(*this);
   const DirectArguments plain(inputs, "input", call, Graphs::refused, reading_.same_layout),
       goals(targets, "target", call, Graphs::refused, reading_.same_layout);
-  Training training;
-  require_direct(direct_plugin().train(module_, plain.get(), inputs.count, goals.get(), targets.count, &training.loss,
-                                       &training.completed));
-  return training;
+  return translated([&] { return model_->train(plain.get(), goals.get()); });
 }
 
 ChosenStream DirectRunner::stream() {
@@ -270,7 +291,7 @@ ChosenStream DirectRunner::stream() {
 
 void DirectRunner::set_stream(void* stream, bool waits) {
   const ChosenStream chosen{stream, true, waits};
-  const StreamUse tried(module_, chosen);  // refuses what calls could not use
+  const StreamUse tried(device_, chosen);  // refuses what calls could not use
   const std::lock_guard<std::mutex> lock(stream_mutex_);
   stream_ = chosen;
   has_stream_.store(true, std::memory_order_release);
@@ -280,8 +301,8 @@ void DirectRunner::wait() {
   if (!has_stream_.load(std::memory_order_acquire)) return;  // every call has waited
   ChosenStream chosen = stream();
   chosen.waits = true;
-  const StreamUse entered(module_, chosen);
-  require_direct(direct_plugin().wait(Device::cuda_type, -1));
+  const StreamUse entered(device_, chosen);
+  translated([] { wait_for({Device::cuda_type, -1}); });
 }
 
-}  // namespace fpt
+}  // namespace fpt::direct

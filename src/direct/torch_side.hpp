@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+/// What the plug-in, which is linked with libtorch, does for the rest of the library. Knows nothing of Python.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "calls/options.hpp"
+#include "calls/runner.hpp"
+#include "direct/archive.hpp"
+#include "values/engine.hpp"
+
+namespace fpt {
+
+/// What its methods throw is an Error.
+class TorchSide {
+ public:
+  virtual ~TorchSide() = default;
+
+  virtual Engine& engine() = 0;
+  /// The functions of torch, and the objects that they make.
+  virtual std::unique_ptr<Runner> functions(bool same_layout) = 0;
+  /// A saved model at an absolute path. FPT_ERR_ARGUMENT for options and a config that it cannot have, FPT_ERR_FILE,
+  /// FPT_ERR_FORMAT, FPT_ERR_DEVICE, FPT_ERR_VERSION.
+  virtual std::unique_ptr<Runner> load(const std::string& file, ModelKind kind, const Options& options,
+                                       Args config) = 0;
+  /// Copy a tensor into outputs; false, and nothing is done, for an object of Python alone.
+  virtual bool copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) = 0;
+
+  /// Threads that torch uses for one operation.
+  virtual void set_threads(int64_t n) = 0;
+  /// The function of torch that gives wrong numbers, null where all are right that use a BLAS or LAPACK.
+  virtual const char* wrong_product() = 0;
+};
+
+/// The plug-in, opened when it is first asked for. FPT_ERR_VERSION, FPT_ERR_IMPORT with what to do.
+TorchSide& torch_side();
+/// The plug-in if it has been opened, else null.
+TorchSide* opened_torch_side() noexcept;
+/// Called while the plug-in is loaded.
+void provide_torch_side(TorchSide& made) noexcept;
+
+/// The functions of torch by the engine of this process.
+[[nodiscard]] std::unique_ptr<Runner> torch_functions(bool same_layout);
+
+}  // namespace fpt
