@@ -104,7 +104,8 @@ fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor rig
                               fpt_tensor* tensor) {
   const fpt_status status = guard_call([&] {
     const TensorPtr first = operand_at(left, right, scalar), second = operand_at(right, left, scalar);
-    *tensor = insert_result(engine().operate(operation, first, second, scalar));
+    Engine& chosen = first && second ? engine_of(*first, *second) : engine_of(first ? *first : *second);
+    *tensor = insert_result(chosen.operate(operation, first, second, scalar));
   });
   if (status != FPT_OK) fpt_tensor_fail(tensor, status);
   return status;
@@ -116,7 +117,10 @@ void fpt_tensor_fail(fpt_tensor* tensor, fpt_status status) {
 }
 
 fpt_status fpt_tensor_gradient(fpt_tensor tensor, fpt_tensor* gradient) {
-  return guard([&] { store_tensor(gradient, engine().gradient_of(tensor_at(tensor))); });
+  return guard([&] {
+    const TensorPtr source = tensor_at(tensor);
+    store_tensor(gradient, engine_of(*source).gradient_of(source));
+  });
 }
 
 fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {

@@ -62,7 +62,7 @@ void DirectArguments::hand_over(DirectAnswer& answer) const {
   for (const Owned& owned : owned_)
     if (owned.arg->handle != 0) answer.keep_if_shared(array_of(*owned.arg), owned.owner);
   for (const auto& [index, tensor] : tensors_)
-    if (index < 64 && (answer.changed >> index & 1) != 0) engine().written(*tensor);
+    if (index < 64 && (answer.changed >> index & 1) != 0) engine_of(*tensor).written(*tensor);
 }
 
 std::string DirectArguments::label(int32_t index) const {

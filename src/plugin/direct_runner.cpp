@@ -31,18 +31,6 @@ std::string_view after(std::string_view prefix, std::string_view name) noexcept 
   return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : std::string_view();
 }
 
-/// Gradients are on for this thread, whatever the program has chosen.
-class WithGradients {
- public:
-  WithGradients() : before_(engine().exchange_gradients(true)) {}
-  ~WithGradients() { engine().exchange_gradients(before_); }
-  WithGradients(const WithGradients&) = delete;
-  WithGradients& operator=(const WithGradients&) = delete;
-
- private:
-  const bool before_;
-};
-
 [[noreturn]] void refuse(const CallName& function) {
   fail(FPT_ERR_HOOK, function, " needs Python: load the model with backend=\"python\"");
 }
@@ -68,21 +56,6 @@ std::optional<at::Device> usable_device(const std::string& text) {
   return device;
 }
 
-Settings settings_of(const std::string& file, const std::string& name, const Options& options) {
-  Settings settings;
-  settings.file = file;
-  settings.name = name;
-  settings.device = usable_device(options.device);
-  settings.same_layout = options.same_layout;
-  settings.copies_inputs = options.copies_inputs;
-  settings.float_dtype = options.real_dtype;
-  settings.is_safe = options.safe;
-  settings.flags = options.flags;
-  settings.training = options.training;
-  settings.communicator = options.communicator;
-  return settings;
-}
-
 std::optional<int64_t> step_of(int64_t step) { return step == -1 ? std::nullopt : std::optional<int64_t>(step); }
 
 }  // namespace
@@ -91,7 +64,7 @@ std::optional<int64_t> step_of(int64_t step) { return step == -1 ? std::nullopt 
 class DirectRunner::StreamUse {
  public:
   explicit StreamUse(DirectRunner& runner) {
-    if (runner.has_stream_.load(std::memory_order_acquire)) enter(runner.device_, runner.stream());
+    if (runner.has_stream_.load(std::memory_order_acquire)) enter(runner.settings_.place, runner.stream());
   }
   StreamUse(const std::optional<at::Device>& device, const ChosenStream& chosen) { enter(device, chosen); }
   ~StreamUse() {
@@ -109,11 +82,12 @@ class DirectRunner::StreamUse {
 };
 
 DirectRunner::DirectRunner(const std::string& file, ModelKind kind, const Options& options)
-    : kind_(kind),
-      file_(file),
-      name_(std::filesystem::path(file).stem().string()),
-      reading_{options.same_layout, options.cast, /*brings_to_host=*/true},
-      flags_(options.flags) {}
+    : kind_(kind), settings_{options, file, std::filesystem::path(file).stem().string(), {}} {
+  settings_.place = usable_device(options.device);
+  model_ = kind == ModelKind::package     ? load_package(settings_)
+           : kind == ModelKind::recording ? load_recording(settings_)
+                                          : load_script(settings_);
+}
 
 std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind kind, const Options& options,
                                            Args config) {
@@ -126,19 +100,11 @@ std::unique_ptr<Runner> DirectRunner::load(const std::string& file, ModelKind ki
   if (options.training && kind == ModelKind::recording)
     fail(FPT_ERR_ARGUMENT, file,
          " is a saved recording, whose modes were settled when it was written: ", "leave out training=");
-  std::unique_ptr<DirectRunner> runner(new DirectRunner(file, kind, options));
-  translated([&] {
-    Settings settings = settings_of(file, runner->name_, options);
-    runner->device_ = settings.device;
-    runner->model_ = kind == ModelKind::package     ? load_package(std::move(settings))
-                     : kind == ModelKind::recording ? load_recording(std::move(settings))
-                                                    : load_script(std::move(settings));
-  });
-  return runner;
+  return translated([&] { return std::unique_ptr<Runner>(new DirectRunner(file, kind, options)); });
 }
 
 void DirectRunner::reload() {
-  require_readable(file_);
+  require_readable(settings_.file);
   translated([this] { model_->reload(); });
 }
 
@@ -162,7 +128,7 @@ int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t st
 }
 
 void DirectRunner::publish(const std::string&, Runner&) {
-  fail(FPT_ERR_HOOK, name_,
+  fail(FPT_ERR_HOOK, settings_.name,
        " runs without Python and is trained by its own optimizer: a script publishes its networks");
 }
 
@@ -186,7 +152,8 @@ bool DirectRunner::has(const std::string& function) {
 Graphs DirectRunner::graphs_of_call(bool hands_tensors, int32_t flags) const noexcept {
   if (kind_ != ModelKind::torchscript) return Graphs::refused;
   if (!hands_tensors) return Graphs::dropped;
-  const bool is_inference = ((flags | flags_) & FPT_USE_INFERENCE_MODE) != 0;  // except where an input has a graph
+  const bool is_inference =
+      ((flags | settings_.flags) & FPT_USE_INFERENCE_MODE) != 0;  // except where an input has a graph
   const bool has_parameters = parameters_are_out_ && !is_inference && at::GradMode::is_enabled();
   return has_parameters ? Graphs::recorded_for_parameters : Graphs::recorded;
 }
@@ -202,7 +169,7 @@ void DirectRunner::run(std::string_view method, std::string_view label, Args inp
   const StreamUse stream(*this);
   const Outputs outputs(targets.outputs);
   outputs.start_device([](Device device) { translated([&] { wait_for(device); }); });
-  const DirectArguments given(inputs, "input", name_of(label), graphs, reading_.same_layout);
+  const DirectArguments given(inputs, "input", name_of(label), graphs, settings_.same_layout);
   const auto compute = [&](DirectAnswer& answer) {
     translated([&] { model_->call(method, given.get(), flags, answer); });
     given.hand_over(answer);
@@ -210,11 +177,11 @@ void DirectRunner::run(std::string_view method, std::string_view label, Args inp
   if (!targets.tensor && !targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
     compute(answer);
-    return hand_out(answer, name_of(label), reading_, outputs);
+    return hand_out(answer, name_of(label), reading(), outputs);
   }
   const auto answer = given.records() ? std::make_shared<RecordedAnswer>() : std::make_shared<DirectAnswer>();
   compute(*answer);
-  hand_over(answer, name_of(label), reading_, outputs, targets);
+  hand_over(answer, name_of(label), reading(), outputs, targets);
 }
 
 void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
@@ -225,7 +192,7 @@ void DirectRunner::call(std::string_view function, Args inputs, const Targets& t
   if (function == forward_hook) return run({}, function, inputs, targets, 0);
   if (function.find(':') != std::string_view::npos) return derive(function, inputs, targets);
   if (function == parameters_function) {
-    const ResultOptions themselves{reading_.same_layout, /*cast=*/false, /*brings_to_host=*/false};
+    const ResultOptions themselves{settings_.same_layout, /*cast=*/false, /*brings_to_host=*/false};
     return hand_over(parameters(), name_of(function), themselves, Outputs(targets.outputs), targets);
   }
   if (kind_ == ModelKind::recording) return run(function, function, inputs, targets, 0);
@@ -244,7 +211,7 @@ TensorPtr DirectRunner::forward_list(Args inputs, int32_t flags) {
 
 void DirectRunner::derive(std::string_view function, Args inputs, const Targets& targets) {
   if (kind_ != ModelKind::torchscript)
-    fail(FPT_ERR_HOOK, file_, " cannot be differentiated: it holds no operations that torch could follow");
+    fail(FPT_ERR_HOOK, settings_.file, " cannot be differentiated: it holds no operations that torch could follow");
   run(function, function, inputs, targets, 0, Graphs::dropped);
 }
 
@@ -262,25 +229,26 @@ std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args inp
   const int32_t kinds = std::min(inputs.count, 1);  // the name of the class comes before what is trained
   std::vector<fpt_arg> args(inputs.begin(), inputs.begin() + kinds);
   {
-    const WithGradients on;
+    const at::AutoGradMode on(true);  // whatever the program has chosen for this thread
     for (int32_t i = 0; i < all->list().count; ++i) {
-      TensorPtr parameter = all->tensor(i, reading_.same_layout, /*on_host=*/false);
-      if (engine().records_gradients(*parameter)) args.push_back(trained.add(std::move(parameter)));
+      TensorPtr parameter = all->tensor(i, settings_.same_layout, /*on_host=*/false);
+      if (engine_of(*parameter).records_gradients(*parameter)) args.push_back(trained.add(std::move(parameter)));
     }
   }
   if (static_cast<int32_t>(args.size()) == kinds)
-    fail(FPT_ERR_ARGUMENT, "no parameter of ", file_, " requires gradients, so there is nothing to train: fetch them ",
+    fail(FPT_ERR_ARGUMENT, "no parameter of ", settings_.file,
+         " requires gradients, so there is nothing to train: fetch them ",
          "with parameters(...) and call set_requires_grad, unless the model was frozen when it was written");
   args.insert(args.end(), inputs.begin() + kinds, inputs.end());
-  return torch_functions(reading_.same_layout)->create(function, {args.data(), static_cast<int32_t>(args.size())});
+  return torch_functions(settings_.same_layout)->create(function, {args.data(), static_cast<int32_t>(args.size())});
 }
 
 Training DirectRunner::train(Args inputs, Args targets, bool) {
   const CallName call = name_of(train_hook);
   require_names(inputs, targets, call);
   const StreamUse stream(*this);
-  const DirectArguments plain(inputs, "input", call, Graphs::refused, reading_.same_layout),
-      goals(targets, "target", call, Graphs::refused, reading_.same_layout);
+  const DirectArguments plain(inputs, "input", call, Graphs::refused, settings_.same_layout),
+      goals(targets, "target", call, Graphs::refused, settings_.same_layout);
   return translated([&] { return model_->train(plain.get(), goals.get()); });
 }
 
@@ -291,7 +259,7 @@ ChosenStream DirectRunner::stream() {
 
 void DirectRunner::set_stream(void* stream, bool waits) {
   const ChosenStream chosen{stream, true, waits};
-  const StreamUse tried(device_, chosen);  // refuses what calls could not use
+  const StreamUse tried(settings_.place, chosen);  // refuses what calls could not use
   const std::lock_guard<std::mutex> lock(stream_mutex_);
   stream_ = chosen;
   has_stream_.store(true, std::memory_order_release);
@@ -301,7 +269,7 @@ void DirectRunner::wait() {
   if (!has_stream_.load(std::memory_order_acquire)) return;  // every call has waited
   ChosenStream chosen = stream();
   chosen.waits = true;
-  const StreamUse entered(device_, chosen);
+  const StreamUse entered(settings_.place, chosen);
   translated([] { wait_for({Device::cuda_type, -1}); });
 }
 

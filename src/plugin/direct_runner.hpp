@@ -55,14 +55,15 @@ class DirectRunner : public Runner {
   void derive(std::string_view function, Args inputs, const Targets& targets);
   /// What set_stream() has chosen.
   ChosenStream stream();
-  CallName name_of(std::string_view function) const noexcept { return {function, name_}; }
+  CallName name_of(std::string_view function) const noexcept { return {function, settings_.name}; }
 
-  std::optional<at::Device> device_;  // none for the host
+  /// How results of calls are read.
+  ResultOptions reading() const noexcept { return {settings_.same_layout, settings_.cast, /*brings_to_host=*/true}; }
+
+  const ModelKind kind_;
+  Settings settings_;
+  const std::string backend_ = "direct";
   std::unique_ptr<Model> model_;
-  ModelKind kind_;
-  std::string file_, name_, backend_ = "direct";  // the name is for messages
-  ResultOptions reading_;
-  int32_t flags_;                                // of the load
   std::atomic<bool> parameters_are_out_{false};  // so results belong to their graph
   std::atomic<bool> has_stream_{false};
   std::mutex stream_mutex_;

@@ -27,7 +27,7 @@ bool Frame::Use::is_changed() const noexcept { return version_of(used()) != vers
 void Frame::begin(const Settings& settings, bool may_keep, bool records) {
   may_keep_ = may_keep;
   records_ = records;
-  checking_ = settings.is_safe || calls_ < checked_calls;
+  checking_ = settings.safe || calls_ < checked_calls;
   ++calls_;
   uses_.clear();
 }
@@ -44,12 +44,12 @@ const at::Tensor& Frame::tensor(const Settings& settings, const fpt_arg& arg, co
   use.arg = &arg;
   use.given = copied ? &caches_[position].copied(arg, wanted, settings.same_layout)
                      : &caches_[position].get(arg, settings.same_layout);
-  const bool moves = settings.device ? use.given->device() != *settings.device : !use.given->is_cpu();
+  const bool moves = settings.place ? use.given->device() != *settings.place : !use.given->is_cpu();
   if (moves || converts != copied) {
     if (moves && !use.given->is_cpu() && !copies_told_) tell_of_copies(settings, what, index);
     const c10::InferenceMode normal(false);
     const at::ScalarType type = copied ? use.given->scalar_type() : scalar_type_of(wanted);
-    use.moved = use.given->to(settings.device.value_or(at::kCPU), type, /*non_blocking=*/false, /*copy=*/true);
+    use.moved = use.given->to(settings.place.value_or(at::kCPU), type, /*non_blocking=*/false, /*copy=*/true);
   }
   use.version = version_of(use.used());
   use.what = what;
@@ -68,7 +68,7 @@ at::Tensor Frame::tensor(const Settings& settings, const at::Tensor& given, cons
   use.what = what;
   use.index = index;
   use.is_of_program = true;
-  const at::Device device = settings.device.value_or(at::kCPU);
+  const at::Device device = settings.place.value_or(at::kCPU);
   const at::ScalarType type = scalar_type_of(settings.wanted_dtype(arg.dtype));
   if (settings.copies_inputs || given.device() != device || given.scalar_type() != type)
     use.moved = given.to(device, type, /*non_blocking=*/false, /*copy=*/true);
@@ -79,7 +79,7 @@ at::Tensor Frame::tensor(const Settings& settings, const at::Tensor& given, cons
 void Frame::tell_of_copies(const Settings& settings, const char* what, int32_t index) {
   copies_told_ = true;
   warn_of_copies(argument_label(what, index, *uses_.back().arg), settings.name, uses_.back().given->device().str(),
-                 settings.device ? settings.device->str() : "the host");
+                 settings.place ? settings.place->str() : "the host");
 }
 
 void Frame::require_unmodified(const std::string& function) const {

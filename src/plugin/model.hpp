@@ -2,6 +2,7 @@
 /// What a loaded model can do, whatever its format; one class per format implements it.
 #pragma once
 
+#include "calls/options.hpp"
 #include "calls/runner.hpp"
 #include "direct/optimizer_settings.hpp"
 #include "plugin/torch.hpp"
@@ -10,18 +11,11 @@ namespace fpt::direct {
 
 class DirectAnswer;
 
-/// Options of a load, as the plug-in keeps them.
-struct Settings {
+/// A file and the options of its load.
+struct Settings : Options {
   std::string file, name;
-  std::optional<at::Device> device;  ///< none for the host
-  bool same_layout = false, copies_inputs = false;
-  bool training = false;                ///< the mode of predictions
-  std::optional<int32_t> communicator;  ///< of the ranks that a recording averages over
-  bool is_safe = false;                 ///< every call is checked like the first two
-  int32_t float_dtype = FPT_NONE, flags = 0;
+  std::optional<at::Device> place;  ///< the device of the options; none for the host
 
-  /// Element type in which the model gets an array of type `dtype`.
-  int32_t wanted_dtype(int32_t dtype) const noexcept { return cast_dtype(dtype, float_dtype); }
   /// "forward of net"
   std::string label(std::string_view function) const;
 };

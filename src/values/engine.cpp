@@ -20,6 +20,16 @@ Engine& engine() {
   return *found;
 }
 
+Engine& engine_of(Tensor& tensor) {
+  Engine& ours = engine();  // Python needs no tensor of memory to be asked
+  return libtorch_engine() && !tensor.in_torch().is_of_libtorch() ? python_engine() : ours;
+}
+
+Engine& engine_of(Tensor& one, Tensor& other) {
+  Engine &first = engine_of(one), &second = engine_of(other);
+  return &first == &engine() ? second : first;
+}
+
 Engine* opened_engine() noexcept { return opened.load(std::memory_order_acquire); }
 
 Engine& python_engine() {

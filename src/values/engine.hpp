@@ -12,7 +12,8 @@
 
 namespace fpt {
 
-/// Its methods take the locks that they need, and start what they need. They may be called from any thread.
+/// Its methods take the locks that they need, and start what they need. They may be called from any thread. Tensors
+/// that they are given are its own: engine_of() says whose they are.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -63,12 +64,16 @@ class Engine {
 
 /// The engine of the process: libtorch where that is possible, else Python. Opens it when it is first asked for.
 Engine& engine();
+/// The engine that computes with a tensor: that of the process, or Python for an object of a class of its own.
+Engine& engine_of(Tensor& tensor);
+/// With both: Python where one of them is such an object.
+Engine& engine_of(Tensor& one, Tensor& other);
 /// libtorch as an engine, without Python and beside it. Null where the plug-in cannot be used, where the program has an
 /// interpreter of its own, whose lock its calls may hold, and with FTN_PYTORCH_DIRECT_TENSORS=0.
 Engine* libtorch_engine();
 /// The engine if there is one already, else null.
 Engine* opened_engine() noexcept;
-/// Python as an engine, for what the other one leaves to it. Opened when it is first asked for: open_python_library().
+/// Python as an engine. Opened when it is first asked for: open_python_library().
 Engine& python_engine();
 /// Called while its library is opened.
 void provide_python_engine(Engine& made) noexcept;

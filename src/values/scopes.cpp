@@ -202,8 +202,7 @@ bool add_to_scope(int64_t tensor) {
 }
 
 bool records_gradients(Tensor& tensor) {
-  Engine* known = tensor.is_plain_memory() ? nullptr : opened_engine();
-  return known && known->records_gradients(tensor);
+  return !tensor.is_plain_memory() && opened_engine() && engine_of(tensor).records_gradients(tensor);
 }
 
 }  // namespace fpt

@@ -99,7 +99,7 @@ TensorPtr Tensor::of_memory(const Array& seen, std::shared_ptr<void> owner, bool
 TensorPtr Tensor::of_failure(const Error& error) { return std::make_shared<FailureTensor>(error); }
 
 TensorPtr holding_memory(const TensorPtr& tensor) {
-  return tensor->is_plain_memory() ? tensor : engine().holding_memory(tensor);
+  return tensor->is_plain_memory() ? tensor : engine_of(*tensor).holding_memory(tensor);
 }
 
 }  // namespace fpt

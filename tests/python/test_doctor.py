@@ -15,6 +15,7 @@ import pytest
 import ftn_pytorch
 import program
 from ftn_pytorch import __main__
+from ftn_pytorch._version import __version__
 from ftn_pytorch.diagnosis import doctor
 from ftn_pytorch.system import installation, process
 
@@ -173,15 +174,24 @@ def test_direct_path_is_judged(facts, verdict, piece):
     assert found.verdict == verdict and piece in found.found
 
 
-@pytest.mark.parametrize("folder, verdict", [("own", "ok"), ("other", "note")])
-def test_plugin_beside_the_library_is_compared_with_torch(tmp_path, folder, verdict):
+@pytest.mark.parametrize(
+    "folder, version, verdict, piece",
+    [
+        ("own", __version__, "ok", "built for the torch of this Python"),
+        ("other", __version__, "note", "not for torch"),
+        ("own", "0.0.1", "note", f"built for version 0.0.1, not {__version__}"),
+        ("own", "", "note", f"built for an earlier version, not {__version__}"),
+    ],
+)
+def test_plugin_beside_the_library_is_compared_with_torch_and_package(tmp_path, folder, version, verdict, piece):
     torch = pytest.importorskip("torch")
     own = os.path.dirname(torch.__file__)
     (tmp_path / "libftn_pytorch.so").write_bytes(b"")
     searched = own if folder == "own" else str(tmp_path / "torch")
-    (tmp_path / "libftn_pytorch_direct.torch").write_text(f"{searched}\n{torch.__version__}\n")
+    (tmp_path / "libftn_pytorch_direct.torch").write_text(f"{searched}\n{torch.__version__}\n{version}")
     core = str(tmp_path / "libftn_pytorch.so")
-    assert finding_of("direct path", doctor.findings({"core": core})).verdict == verdict
+    found = finding_of("direct path", doctor.findings({"core": core}))
+    assert found.verdict == verdict and piece in found.found
 
 
 def test_two_openmp_runtimes_are_both_named(monkeypatch, tmp_path):

@@ -221,6 +221,9 @@ def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
     made = installation.torch_of_plugin(folders[0])
     if made is None or torch is None:
         return Finding("direct path", NOTE, f"in {folders[0]}; there is no torch to compare its torch with")
+    if (version := installation.version_of_plugin(folders[0])) != __version__:
+        text = f"in {folders[0]}, built for {f'version {version}' if version else 'an earlier version'}, not {__version__}"
+        return Finding("direct path", NOTE, text, cure)
     here = (os.path.realpath(os.path.dirname(torch.__file__)), torch.__version__)
     if here == (os.path.realpath(made[0]), made[1]):
         return Finding("direct path", OK, f"in {folders[0]}, built for the torch of this Python")

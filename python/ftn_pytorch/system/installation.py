@@ -95,11 +95,20 @@ def extensions_for(torch_version: str, core: str) -> list[str]:
 
 def torch_of_plugin(folder: str) -> tuple[str, str] | None:
     """Folder and version of the torch for which the plug-in in a folder was built; None where there is none."""
-    try:
-        lines = Path(folder, "libftn_pytorch_direct.torch").read_text().splitlines()
-    except OSError:
-        return None
+    lines = _described(folder)
     return (lines[0], lines[1]) if len(lines) >= 2 else None
+
+
+def version_of_plugin(folder: str) -> str:
+    """The version of this package that the plug-in in a folder belongs to; empty for 0.2.0, which did not say so."""
+    return "".join(_described(folder)[2:3])
+
+
+def _described(folder: str) -> list[str]:
+    try:
+        return Path(folder, "libftn_pytorch_direct.torch").read_text().splitlines()
+    except OSError:
+        return []
 
 
 def pythons(core: str) -> list[str]:

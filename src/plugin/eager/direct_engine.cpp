@@ -28,7 +28,6 @@ MemoryOwner owner_for_torch(std::shared_ptr<void> owner) {
   return MemoryOwner(new Owner(std::move(owner)), [](void* ended) { delete static_cast<Owner*>(ended); });
 }
 
-/// Objects of Python alone are for the engine of Python.
 class DirectEngine : public Engine {
  public:
   TensorPtr tensor_of(const Array& seen, std::shared_ptr<void> owner, bool same_layout) override {
@@ -45,10 +44,7 @@ class DirectEngine : public Engine {
     if (held->defined()) use(const_cast<at::Tensor*>(&*held));
   }
 
-  TensorPtr gradient_of(TensorPtr tensor) override {
-    const bool is_here = at_tensor_of(*tensor)->defined();
-    return is_here ? direct::gradient_of(std::move(tensor)) : python_engine().gradient_of(std::move(tensor));
-  }
+  TensorPtr gradient_of(TensorPtr tensor) override { return direct::gradient_of(std::move(tensor)); }
 
   uint64_t last_on_memory() noexcept override { return latest_on_memory; }
   bool is_on_memory(Tensor& tensor, uint64_t after) override {
@@ -60,14 +56,11 @@ class DirectEngine : public Engine {
 
   TensorPtr holding_memory(const TensorPtr& tensor) override {
     const Held held = at_tensor_of(*tensor);
-    if (!held->defined()) return python_engine().holding_memory(tensor);
     return translated([&] { return direct::tensor_of(held->detach(), tensor->same_layout()); });
   }
 
   TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar) override {
     const Held one = left ? at_tensor_of(*left) : Held(), other = right ? at_tensor_of(*right) : Held();
-    if ((left && !one->defined()) || (right && !other->defined()))
-      return python_engine().operate(operation, left, right, scalar);
     Operand first{left ? &*one : nullptr, scalar}, second{right ? &*other : nullptr, scalar};
     bool same_layout = (left ? left : right)->same_layout();
     at::Tensor turned;
@@ -84,28 +77,23 @@ class DirectEngine : public Engine {
 
   void write(Tensor& target, Tensor& value) override {
     const Held written = at_tensor_of(target), given = at_tensor_of(value);
-    if (!written->defined() || !given->defined()) return python_engine().write(target, value);
     const bool turns = value.same_layout() != target.same_layout();
     translated([&] { write_tensor(*written, turns ? reversed_view(*given) : *given, target.same_layout()); });
   }
 
   void require_writable(Tensor& target) override {
     const Held held = at_tensor_of(target);
-    if (!held->defined()) return python_engine().require_writable(target);
     translated([&] { direct::require_writable(*held); });
   }
   void written(Tensor& target) noexcept override {
     try {
-      const Held held = at_tensor_of(target);
-      held->defined() ? note_write(*held) : python_engine().written(target);
+      note_write(*at_tensor_of(target));
     } catch (const std::exception&) {  // a gradient that is gone has nobody who would use it
     }
   }
 
   bool records_gradients(Tensor& tensor) override {
-    const Held held = at_tensor_of(tensor);
-    if (!held->defined()) return python_engine().records_gradients(tensor);
-    return held->requires_grad() && at::GradMode::is_enabled();
+    return at_tensor_of(tensor)->requires_grad() && at::GradMode::is_enabled();
   }
 
   bool exchange_gradients(bool wanted) override {

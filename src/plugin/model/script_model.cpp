@@ -116,7 +116,7 @@ ScriptModel::ScriptModel(Settings settings) : settings_(std::move(settings)), st
 std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) const {
   auto state = std::make_unique<State>();
   std::string optimizer;
-  state->module = load_module(file, settings_.device, &optimizer);
+  state->module = load_module(file, settings_.place, &optimizer);
   const auto type = state->module.type();
   if (!type->getForwardHooks().empty() || !type->getForwardPreHooks().empty())
     fail(FPT_ERR_FORMAT, file, " has hooks of its own (register_forward_hook), which Python alone runs: load it with ",
@@ -291,7 +291,7 @@ void ScriptModel::save(const std::string& file) {
 int64_t ScriptModel::restore(const std::string& file, bool fallback, std::optional<int64_t> step) {
   refuse_checkpoints(file, fallback, step);
   std::string optimizer;
-  const torch::jit::Module theirs = load_module(file, settings_.device, &optimizer);
+  const torch::jit::Module theirs = load_module(file, settings_.place, &optimizer);
   const std::unique_lock lock(mutex_);
   const std::vector<NamedTensor> from = tensors_of(theirs), to = tensors_of(state_->module);
   const std::vector<std::string> wrong = differences(from, to);

@@ -76,9 +76,9 @@ class PackageModel : public Model {
 
   std::unique_ptr<State> read() const {
     auto state = std::make_unique<State>();
-    const PackageOrigin origin = origin_of_package(settings_.file, settings_.device);
+    const PackageOrigin origin = origin_of_package(settings_.file, settings_.place);
     state->settings = settings_;
-    state->settings.device = origin.device;
+    state->settings.place = origin.device;
     try {
       // compiled code trusts the shapes and types that it gets, unless it is told to look at them
       setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", /*overwrite=*/0);

@@ -153,7 +153,7 @@ void RecordedCall::run(RecordingState& state, const CallSettings& settings) {
   recording::Frame frame = take_frame(*recorded_);
   for (std::size_t i = 0; i < tape.inputs.size(); ++i) set_input(frame, tape.inputs[i], i);
   std::optional<GraphRun> launched;
-  if (settings_.device && settings_.device->is_cuda())
+  if (settings_.place && settings_.place->is_cuda())
     launched = recorded_->graphs.run(tape, frame, numbers_, batch_, state.arrays());
   if (launched) {
     for (std::size_t i = 0; i < tape.gradients.size(); ++i)

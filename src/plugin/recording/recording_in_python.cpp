@@ -21,7 +21,7 @@ constexpr recording::SavedModules modules = {
        bool starts_generator) -> std::unique_ptr<recording::SavedModule> {
       Settings settings;
       settings.file = settings.name = file;
-      if (!device.empty()) settings.device = at::Device(device);
+      if (!device.empty()) settings.place = at::Device(device);
       return std::make_unique<RecordingModel>(std::move(settings), std::move(average), starts_generator);
     }};
 

@@ -64,7 +64,7 @@ void RecordingModel::read_parameters(const c10::IValue& recording, Loaded& loade
 }
 
 std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
-  auto made = std::make_unique<Loaded>(RecordingState(read_archive(settings_.file), settings_.file, settings_.device));
+  auto made = std::make_unique<Loaded>(RecordingState(read_archive(settings_.file), settings_.file, settings_.place));
   try {
     const c10::IValue& recording = made->state.recording();
     const int64_t version = integer_in(entry_in(recording, "version"), "\"version\"");
@@ -79,7 +79,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
       function.label = settings_.label(name);
       function.over_ranks = std::make_shared<OverRanks>(sum_, function.label);
       const recording::Average by_mpi = [over_ranks = function.over_ranks](auto& stack) { over_ranks->average(stack); };
-      const SavedContext context{name, made->state.names(), settings_.device.value_or(at::kCPU),
+      const SavedContext context{name, made->state.names(), settings_.place.value_or(at::kCPU),
                                  average_ ? average_ : by_mpi};
       for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function")) {
         auto recorded = std::make_unique<Recorded>(read_tape(tape, context));
@@ -89,7 +89,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
       }
     }
     read_parameters(recording, *made);
-    made->settings.emplace(recording, settings_.device && settings_.device->is_cuda());
+    made->settings.emplace(recording, settings_.place && settings_.place->is_cuda());
   } catch (const Error& error) {
     if (error.status() != FPT_ERR_FORMAT) throw;
     fail(FPT_ERR_FORMAT, settings_.file, " is no recording that can be run: ", error.text());

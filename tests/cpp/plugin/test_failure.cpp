@@ -60,7 +60,7 @@ TEST(PluginFailure, RealArraysOfTheOtherPrecisionAreToldWithTheCure) {
   ASSERT_OK(model.create_optimizer(still));
   EXPECT_FAILS(model.train(in(wide, {16, 2}), in(target, {4, 2})), FPT_ERR_PYTHON, told);
   Settings options;
-  options.float_dtype = FPT_FLOAT32;
+  options.real_dtype = FPT_FLOAT32;
   Loaded converting("mlp_eval", options);
   ASSERT_OK(converting.call(nullptr, {in(wide, {16, 2})}));
 }

@@ -66,7 +66,7 @@ TEST(PluginFrame, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
 TEST(PluginFrame, AnInputThatIsChangedUnaskedIsRefusedInEveryCall) {
   for (const bool is_safe : {false, true}) {
     Settings options;
-    options.is_safe = is_safe;
+    options.safe = is_safe;
     Loaded model("meddler", options);
     std::vector<float> x = {1, 2, 3, 4, 5, 6};
     for (int i = 0; i < 5; ++i)
@@ -109,7 +109,7 @@ TEST(PluginTensors, BackwardArraysAreRefusedUnlessTheyAreConverted) {
   Loaded model("weighted");
   EXPECT_FAILS(model.call(nullptr, {backward}), FPT_ERR_STRIDE, "input 1 of ftn_pytorch_forward of weighted: ");
   Settings options;
-  options.float_dtype = FPT_FLOAT32;
+  options.real_dtype = FPT_FLOAT32;
   Loaded converting("weighted", options);
   ASSERT_OK(converting.call(nullptr, {backward}));
   EXPECT_EQ(converting.at<float>(2), 3);
@@ -117,7 +117,7 @@ TEST(PluginTensors, BackwardArraysAreRefusedUnlessTheyAreConverted) {
 
 TEST(PluginFrame, WhatIsConvertedGoesBackIntoAnOutputOnly) {
   Settings options;
-  options.float_dtype = FPT_FLOAT32;
+  options.real_dtype = FPT_FLOAT32;
   Loaded model("two", options);
   for (int i = 0; i < 4; ++i) {
     std::vector<double> x = {1, 2, 3}, y = x;
@@ -130,7 +130,7 @@ TEST(PluginFrame, WhatIsConvertedGoesBackIntoAnOutputOnly) {
 
 TEST(PluginFrame, NothingGoesBackWhereAnInputIsRefused) {
   Settings options;
-  options.float_dtype = FPT_FLOAT32;
+  options.real_dtype = FPT_FLOAT32;
   Loaded model("passing", options);
   std::vector<double> converted = {1, 2};
   std::vector<float> plain = {1, 2};
