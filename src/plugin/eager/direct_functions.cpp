@@ -44,7 +44,7 @@ class FunctionArguments {
   /// No tensor is an object of Python alone.
   bool is_direct() const noexcept { return is_direct_; }
   Args get() noexcept { return {args_.data(), static_cast<int32_t>(args_.size())}; }
-  Inputs inputs() const noexcept { return {args_.data(), static_cast<int32_t>(args_.size()), tensors_.data()}; }
+  at::Tensor* tensors() noexcept { return tensors_.data(); }
 
  private:
   void add(std::size_t index, Tensor& tensor, bool same_layout) {
@@ -60,10 +60,10 @@ class FunctionArguments {
 };
 
 /// The result; none where nothing was done, and Python is to be asked.
-std::optional<c10::IValue> called(std::string_view function, bool same_layout, Inputs inputs) {
+std::optional<c10::IValue> called(std::string_view function, bool same_layout, FunctionArguments& given) {
   return translated([&]() -> std::optional<c10::IValue> {
     try {
-      return call_function(function, same_layout, inputs);
+      return call_function(function, same_layout, given.get(), given.tensors());
     } catch (const NotHere&) {
       return std::nullopt;
     }
@@ -87,7 +87,7 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
   const bool has_other_form = function == "fortran.text" && python_is_started();  // beside scripts as they print
   if (!given.is_direct() || has_other_form) return python().call(function, given.get(), targets);
   const Outputs outputs(targets.outputs);
-  std::optional<c10::IValue> result = called(function, same_layout_, given.inputs());
+  std::optional<c10::IValue> result = called(function, same_layout_, given);
   if (!result) {
     tell_of_python(function);
     return python().call(function, given.get(), targets);

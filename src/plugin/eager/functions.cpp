@@ -201,7 +201,7 @@ const Function& function_named(std::string_view name) {
   return given(known.emplace(key, std::move(made)).first->second);
 }
 
-c10::IValue call_function(std::string_view name, bool same_layout, Inputs inputs) {
+c10::IValue call_function(std::string_view name, bool same_layout, Args inputs, at::Tensor tensors[]) {
   static const Settings& reversed = *new Settings(settings_of_torch(false));
   static const Settings& same = *new Settings(settings_of_torch(true));
   const Settings& settings = same_layout ? same : reversed;
@@ -210,9 +210,9 @@ c10::IValue call_function(std::string_view name, bool same_layout, Inputs inputs
   std::optional<FramePool::Lease> frame;
   FunctionCall call(same_layout);
   for (int32_t i = 0; i < inputs.count; ++i) {
-    const fpt_arg& input = inputs.args[i];
-    if (inputs.tensors[i].defined()) {
-      call.add(inputs.tensors[i], input.name);
+    const fpt_arg& input = inputs[i];
+    if (tensors[i].defined()) {
+      call.add(std::move(tensors[i]), input.name);
     } else if (is_value(input)) {
       call.add(value_of(input), input.name);
     } else {

@@ -59,6 +59,7 @@ const Function& function_named(std::string_view name);
 
 /// Call a function by the name that Python has for it; axes as of same_layout. NotHere where nothing was done.
 /// FPT_ERR_PYTHON, _ARGUMENT, _SHAPE, _INPUT_MODIFIED.
-c10::IValue call_function(std::string_view name, bool same_layout, Inputs inputs);
+/// @param tensors  in place of inputs, which are taken over; undefined for memory, numbers and texts
+c10::IValue call_function(std::string_view name, bool same_layout, Args inputs, at::Tensor tensors[]);
 
 }  // namespace fpt::direct
