@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """``python -m ftn_pytorch build-direct``: compile what is linked with libtorch, for the torch of this environment.
 
-That is the plug-in of the direct path (saved models without Python), which is linked with the library of the wheel, too,
-and the extension that runs recorded steps. Each fits one torch, so a wheel brings their sources. A build of the whole
-library makes both itself.
+That is the plug-in of the direct path (saved models without Python), which is linked with the library of the wheel,
+too, and the extension that runs recorded steps. Each fits one torch, so a wheel brings their sources. A build of the
+whole library makes both itself.
 """
 
 from __future__ import annotations

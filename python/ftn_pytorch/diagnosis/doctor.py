@@ -222,8 +222,8 @@ def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
     if made is None or torch is None:
         return Finding("direct path", NOTE, f"in {folders[0]}; there is no torch to compare its torch with")
     if (version := installation.version_of_plugin(folders[0])) != __version__:
-        text = f"in {folders[0]}, built for {f'version {version}' if version else 'an earlier version'}, not {__version__}"
-        return Finding("direct path", NOTE, text, cure)
+        was = f"version {version}" if version else "an earlier version"
+        return Finding("direct path", NOTE, f"in {folders[0]}, built for {was}, not {__version__}", cure)
     here = (os.path.realpath(os.path.dirname(torch.__file__)), torch.__version__)
     if here == (os.path.realpath(made[0]), made[1]):
         return Finding("direct path", OK, f"in {folders[0]}, built for the torch of this Python")
@@ -256,7 +256,7 @@ def _gpu(torch: Any) -> Finding:
     if built_for_gpu and (shared := shared_gpu.turns(os.environ)):
         return Finding("gpu", NOTE, f"{text}; {shared}", shared_gpu.CURE)
     if built_for_gpu and _ranks() > 1 and (hidden := shared_gpu.visible(os.environ)):
-        cure = "give each rank another GPU, or leave the variable out: device=\"cuda\" chooses one for each rank"
+        cure = 'give each rank another GPU, or leave the variable out: device="cuda" chooses one for each rank'
         return Finding("gpu", NOTE, f"{text}; {hidden}", cure)
     return Finding("gpu", OK, text)
 
