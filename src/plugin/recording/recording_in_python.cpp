@@ -10,6 +10,12 @@
 namespace fpt::direct {
 namespace {
 
+#ifdef FPT_CUDA_GRAPHS
+constexpr auto end_pool = &DeviceGraphs::end_pool;
+#else
+constexpr auto end_pool = nullptr;
+#endif
+
 constexpr recording::SavedModules modules = {
     FPT_VERSION,
     TORCH_VERSION,
@@ -22,7 +28,9 @@ constexpr recording::SavedModules modules = {
       settings.file = settings.name = file;
       if (!device.empty()) settings.device = at::Device(device);
       return std::make_unique<RecordingModel>(std::move(settings), std::move(average), starts_generator);
-    }};
+    },
+    &recording::DeviceTurns::of,
+    end_pool};
 
 }  // namespace
 
