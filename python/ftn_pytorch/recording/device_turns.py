@@ -69,8 +69,8 @@ class Turns:
                     has_begun = True
                     made = launch()
             except BaseException:
-                if has_begun and not _has_ended(graph):
-                    self._recover(generators)
+                if not _has_ended(graph):
+                    self._recover(generators, has_begun)
                 raise
             finally:
                 torch.cuda.set_stream(current)  # which a capture that fails does not do
@@ -87,12 +87,12 @@ class Turns:
         if self._graphs == 0:
             self._pool = None
 
-    def _recover(self, generators: Iterable[Any]) -> None:
-        """The pool of a capture that has failed, and its generators, still take part in it. Generators get a new state,
-        with the same numbers; graphs of before would go on with the old one."""
-        extension.module().end_pool(extension.plugin(), self._device.index, self._pool)
-        if self._graphs == 0:
-            self._pool = None
+    def _recover(self, generators: Iterable[Any], has_begun: bool) -> None:
+        """The pool of a capture that has failed, and its generators, take part in it for ever. Later graphs have another
+        pool. Generators get a new state, with the same numbers; graphs of before would go on with the old one."""
+        if has_begun:
+            extension.module().end_pool(extension.plugin(), self._device.index, self._pool)
+        self._pool, self._graphs = None, 0
         self.order.failed()
         devices = (each for each in generators if each.device.type == "cuda")
         for generator in (*torch.cuda.default_generators, *devices):

@@ -36,7 +36,7 @@ void attempt(const Action& action) {
 OwnedGraph::~OwnedGraph() {
   const std::lock_guard<std::mutex> alone(owner_.mutex_);
   graph_.reset();
-  if (is_counted_ && --owner_.graphs_ == 0) owner_.pool_.reset();
+  if (pool_ && pool_ == owner_.pool_ && --owner_.graphs_ == 0) owner_.pool_.reset();
 }
 
 bool OwnedGraph::can_be_replayed() const { return failures_ == owner_.turns_.failures(); }
@@ -58,21 +58,23 @@ std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body)
   if (!pool_) pool_ = at::cuda::graph_pool_handle();
   made = std::make_unique<OwnedGraph>(*this, turns_.failures());
   const c10::StreamGuard inside(*stream_);
-  made->graph_.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
   std::exception_ptr failure;
+  bool has_begun = false;
   try {
+    made->graph_.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
+    has_begun = true;
     body();
   } catch (...) {
     failure = std::current_exception();
   }
   try {
-    made->graph_.capture_end();  // in any case: the stream leaves the capture
+    if (has_begun) made->graph_.capture_end();  // in any case: the stream leaves the capture
   } catch (...) {
     if (!failure) failure = std::current_exception();
   }
-  if (!has_ended(made->graph_)) recover();
+  if (!has_ended(made->graph_)) recover(has_begun);
   if (failure) std::rethrow_exception(failure);
-  made->is_counted_ = true;
+  made->pool_ = pool_;
   ++graphs_;
   // a capture writes numbers for torch's generator on its stream, and the first launch does so on the caller's
   c10::Event captured(c10::DeviceType::CUDA);
@@ -86,16 +88,17 @@ void DeviceOwner::end_pool(c10::DeviceIndex gpu, at::MempoolId_t pool) noexcept 
   attempt([&] { c10::cuda::CUDACachingAllocator::releasePool(gpu, pool); });
 }
 
-/// The generator gets a new state, with the same numbers, since the old one takes part in the capture for ever. Graphs
-/// of before would go on with that.
-void DeviceOwner::recover() noexcept {
-  end_pool(gpu_.index(), *pool_);
+/// The pool and the generator take part in the capture for ever. Later graphs have another pool; the generator gets a
+/// new state, with the same numbers, and graphs of before would go on with the old one.
+void DeviceOwner::recover(bool has_begun) noexcept {
+  if (has_begun) end_pool(gpu_.index(), *pool_);
+  pool_.reset();
+  graphs_ = 0;
   attempt([&] {
     at::Generator random = at::cuda::detail::getDefaultCUDAGenerator(gpu_.index());
     random.graphsafe_set_state(random.clone());
   });
   turns_.failed();
-  if (graphs_ == 0) pool_.reset();
 }
 
 }  // namespace fpt::direct

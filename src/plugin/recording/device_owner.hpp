@@ -33,7 +33,7 @@ class OwnedGraph {
   friend class DeviceOwner;
   DeviceOwner& owner_;
   at::cuda::CUDAGraph graph_;
-  bool is_counted_ = false;
+  std::optional<at::MempoolId_t> pool_;  ///< in which it has memory
   int failures_;
 };
 
@@ -57,13 +57,13 @@ class DeviceOwner {
 
  private:
   friend class OwnedGraph;
-  void recover() noexcept;
+  void recover(bool has_begun) noexcept;
 
   const c10::Device gpu_;
   recording::DeviceTurns& turns_;
   std::mutex mutex_;  ///< of what is below; held around captures, and while a graph is let go
   std::optional<at::MempoolId_t> pool_;
-  int graphs_ = 0;                     ///< that have memory in the pool; one without any cannot be used again
+  int graphs_ = 0;                     ///< that have memory in this pool; one without any cannot be used again
   std::optional<c10::Stream> stream_;  ///< torch's pool gives the same one again after 32
 };
 
