@@ -22,6 +22,7 @@ program graphs
    call drops%save("drops.ftr")
    call dropout_on_two_queues()
    call captures_that_are_far_apart()
+   call workspaces()
    call after_captures_that_failed()
    call many_files()
    call finish()
@@ -110,6 +111,22 @@ contains
       end do
       call expect(wrong == 0, "graphs that were captured 32 captures apart, on two queues")
    end subroutine captures_that_are_far_apart
+
+   !> torch frees those of a stream with each graph that was captured there
+   subroutine workspaces()
+      type(torch_pymodule) :: other
+      real(real32) :: expected(n, n)
+      logical :: is_same
+
+      call sums%forward([torch_in(x)], [torch_out(expected)])
+      call make(other, "sums", 2)
+      call other%free()
+      call sums%call("take", [torch_arg ::])
+      call sums%forward([torch_in(x)], [torch_out(y)])
+      call expect(all(y == expected), "a graph after another one was let go")
+      call sums%call("is_as_it_was", [torch_arg ::], [torch_out(is_same)])
+      call expect(is_same, "and the memory of others is as it was")
+   end subroutine workspaces
 
    !> The files of others, their random numbers, and memory
    subroutine after_captures_that_failed()

@@ -59,9 +59,9 @@ class Turns:
                 self._pool = torch.cuda.graph_pool_handle()
             current = torch.cuda.current_stream()
             torch.cuda.synchronize()  # graphs of other streams
-            with torch.cuda.stream(self._stream):
-                prepare()
-            current.wait_stream(self._stream)
+            # not on the stream of captures: torch frees the workspaces of that with each graph that is let go, and
+            # those that a capture has made stay in the pool
+            prepare()
             restore()
             try:
                 # other threads may go on using the device meanwhile
@@ -88,8 +88,8 @@ class Turns:
             self._pool = None
 
     def _recover(self, generators: Iterable[Any], has_begun: bool) -> None:
-        """The pool of a capture that has failed, and its generators, take part in it for ever. Later graphs have another
-        pool. Generators get a new state, with the same numbers; graphs of before would go on with the old one."""
+        """The pool of a capture that has failed, and its generators, take part in it for ever. Later graphs have
+        another pool. Generators get a new state, with the same numbers; older graphs would go on with the old one."""
         if has_begun:
             extension.module().end_pool(extension.plugin(), self._device.index, self._pool)
         self._pool, self._graphs = None, 0
