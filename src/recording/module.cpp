@@ -3,6 +3,7 @@
 /// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
 /// Python binding.
 #include "recording/description.hpp"
+#include "recording/device_turns_in_python.hpp"
 #include "recording/saved_file.hpp"
 #include "recording/validity.hpp"
 
@@ -77,8 +78,8 @@ class Replay {
     return results;
   }
 
-  /// What a graph needs of a call for which the recording holds: its tensors and numbers, the stream of the device, and
-  /// the settings of kernels. NotImplemented as for run().
+  /// What a graph needs of a call for which the recording holds: its tensors and numbers, and the settings of kernels.
+  /// NotImplemented as for run().
   py::object given(const py::tuple& args, const py::dict& named) {
     std::vector<at::Tensor> inputs;
     std::vector<double> numbers;
@@ -89,7 +90,7 @@ class Replay {
       if (numbers_[i].counter.defined()) numbers[i] = 0;
     py::list tensors;
     for (const at::Tensor& input : inputs) tensors.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(input)));
-    return py::make_tuple(tensors, numbers, stream_of(inputs), kernel_settings());
+    return py::make_tuple(tensors, numbers, kernel_settings());
   }
 
   /// The operators alone: tuples of results and of new gradients.
@@ -190,18 +191,6 @@ class Replay {
       if (!branches_[i].holds(numbers)) return py::make_tuple("branch", i);
     if (runs_ >= check_at) return py::make_tuple("check", runs_);
     return py::none();
-  }
-
-  /// Of the device that it works on, as a number; 0 on the host.
-  int64_t stream_of(const std::vector<at::Tensor>& inputs) const {
-    const auto of = [](const at::Tensor& tensor) {
-      return c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device()).id();
-    };
-    for (const at::Tensor& input : inputs)
-      if (!input.is_cpu()) return of(input);
-    for (const Memory& each : memory_)
-      if (!behind(each.tensor).is_cpu()) return of(behind(each.tensor));
-    return 0;
   }
 
   Frame take_frame() {
@@ -335,7 +324,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       .def("run", &Replay::run, py::arg("args"), py::arg("named"),
            "A tuple of tensors, or NotImplemented if the recording does not hold for this call.")
       .def("given", &Replay::given, py::arg("args"), py::arg("named"),
-           "Tensors, numbers, stream and settings of kernels of a call, or NotImplemented as for run().")
+           "Tensors, numbers and settings of kernels of a call, or NotImplemented as for run().")
       .def("launch", &Replay::launch, py::arg("tensors"), py::arg("numbers"), py::arg("is_captured"),
            "The operators alone: a tuple of results, and one of gradients.")
       .def("settle", &Replay::settle, py::arg("tensors"), py::arg("gradients"),
@@ -367,5 +356,6 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       [](const py::object& tensor) { return reinterpret_cast<std::uintptr_t>(&THPVariable_Unpack(tensor.ptr())); },
       py::arg("tensor"), "Where the tensor of libtorch lies that is behind one of Python, as long as that lives.");
   fpt::recording::add_saved_file(module);
+  fpt::recording::add_device_turns(module);
   module.def("is_intercepted", &fpt::recording::is_intercepted, "Whether operators of this thread go elsewhere.");
 }

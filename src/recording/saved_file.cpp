@@ -3,21 +3,10 @@
 
 #include <dlfcn.h>
 
-#include "tape/saved_module.hpp"
-
 namespace fpt::recording {
 namespace {
 
 namespace py = pybind11;
-
-const SavedModules& modules_of(const std::string& plugin) {
-  void* library = dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!library) throw py::import_error(dlerror());
-  const auto get = reinterpret_cast<const SavedModules* (*)()>(dlsym(library, saved_modules_symbol));
-  if (!get || std::string(get()->version) != FPT_RECORDING_VERSION || std::string(get()->torch) != TORCH_VERSION)
-    throw py::import_error(plugin + " is not of the build of this module");
-  return *get();
-}
 
 [[noreturn]] void raise_failure(const std::string& status, const std::string& text) {
   const py::object type = py::module_::import("ftn_pytorch.errors").attr("FtnPytorchError");
@@ -154,6 +143,15 @@ py::dict tensors_by_name(const std::map<std::string, at::Tensor>& tensors) {
 }
 
 }  // namespace
+
+const SavedModules& modules_of(const std::string& plugin) {
+  void* library = dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) throw py::import_error(dlerror());
+  const auto get = reinterpret_cast<const SavedModules* (*)()>(dlsym(library, saved_modules_symbol));
+  if (!get || std::string(get()->version) != FPT_RECORDING_VERSION || std::string(get()->torch) != TORCH_VERSION)
+    throw py::import_error(plugin + " is not of the build of this module");
+  return *get();
+}
 
 void add_saved_file(py::module_& module) {
   using Step = std::optional<int64_t>;

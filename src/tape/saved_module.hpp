@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tape/device_turns.hpp"
 #include "tape/torch.hpp"
 
 namespace fpt::recording {
@@ -69,6 +70,10 @@ struct SavedModules {
   /// @param device  empty for the host  @param starts_generator  torch's generator goes on from its state in the file
   std::unique_ptr<SavedModule> (*open)(const std::string& file, const std::string& device, Average average,
                                        bool starts_generator);
+  /// Of a GPU; they are those of the extension, too.
+  DeviceTurns& (*turns)(c10::DeviceIndex gpu);
+  /// Have torch's allocator end a capture into a pool that has failed. Null without CUDA.
+  void (*end_pool)(c10::DeviceIndex gpu, std::pair<unsigned long long, unsigned long long> pool);
 };
 
 constexpr const char* saved_modules_symbol = "fpt_saved_modules_get";

@@ -42,14 +42,30 @@ class Graph:
         self.replays = -1
 
 
+class Order:
+    """As the extension's ``DeviceTurns``, of a device without streams."""
+
+    def __init__(self):
+        self.failures, self._lock = 0, threading.Lock()
+        self.give_back = self._lock.release
+
+    def take(self, wait=0.0):
+        return self._lock.acquire(timeout=wait) if wait else self._lock.acquire(blocking=False)
+
+    def begin(self):
+        pass
+
+    end = begin
+
+
 class Turns(device_turns.Turns):
     """Of a device whose graphs are played."""
 
     def __init__(self):
-        super().__init__(HOST)
+        super().__init__(HOST, Order())
         self.graphs, self.fails = [], ""
 
-    def capture(self, prepare, restore, launch):
+    def capture(self, prepare, restore, launch, generators=()):
         prepare()
         if self.fails:
             raise RuntimeError(self.fails)
@@ -58,9 +74,6 @@ class Turns(device_turns.Turns):
         restore()
         self.graphs.append(graph)
         return graph, graph.made
-
-    def recover(self, generators):
-        pass
 
     @property
     def replays(self):

@@ -77,6 +77,8 @@ class _Captured:
     """None for inputs that are read where they are."""
     results: tuple
     gradients: tuple
+    failures: int
+    """Captures on the device that had failed before; after another one it would draw other random numbers."""
     holders: list[int]
     """How many tensors share the memory of each gradient as long as nobody else keeps it."""
 
@@ -105,12 +107,12 @@ class GraphReplay:
     def run(self, args: tuple, named: dict[str, Any]) -> Any:
         """A tuple of tensors, or NotImplemented."""
         # Who comes while a graph of this device is launched, or captured, does without one.
-        if self.captures > _CAPTURES or not self._turns.lock.acquire(blocking=False):
+        if self.captures > _CAPTURES or not self._turns.order.take():
             return self._replay.run(args, named)
         try:
             found = self._launch(args, named)
         finally:
-            self._turns.lock.release()
+            self._turns.order.give_back()
         return self._replay.run(args, named) if found is None else found
 
     def why(self) -> Any:
@@ -122,19 +124,19 @@ class GraphReplay:
 
     def reset(self) -> None:
         """Let the graphs go; the next call captures another one."""
-        is_mine = self._turns.lock.acquire(timeout=5)  # at exit, its thread may be gone
+        is_mine = self._turns.order.take(wait=5.0)  # at exit, its thread may be gone
         try:
             self._drop(list(self._graphs))
         finally:
             if is_mine:
-                self._turns.lock.release()
+                self._turns.order.give_back()
 
     def _launch(self, args: tuple, named: dict[str, Any]) -> Any:
         """As ``run``; None where there is no graph for this call."""
         given = self._replay.given(args, named)
         if given is NotImplemented:
             return given
-        inputs, numbers, stream, settings = given
+        inputs, numbers, settings = given
         addresses = tuple([tensor.data_ptr() if tensor.device == self._device else 0 for tensor in inputs])
         if not self._graphs:
             self._addresses = addresses
@@ -144,6 +146,9 @@ class GraphReplay:
                 return None
             place = tuple([address % _ALIGNED for address in addresses])
         captured = self._graphs.get(place)
+        if captured is not None and captured.failures != self._turns.order.failures:
+            self._drop([place])
+            captured = None
         if captured is None or captured.valid_for != (numbers, settings):
             captured = self._capture(place, inputs, numbers, settings)
         elif captured.gradients and not self._copies_gradients and self._are_kept(captured):
@@ -153,7 +158,7 @@ class GraphReplay:
             captured = self._capture(place, inputs, numbers, settings)
         if captured is None:
             return None
-        self._turns.begin(stream)
+        self._turns.order.begin()
         self._fill(captured.buffers, inputs)
         captured.graph.replay()
         if self._staged is not None:
@@ -166,7 +171,7 @@ class GraphReplay:
             gradients = [None if each is None else each.clone() for each in gradients]
         self._replay.settle(inputs, gradients)
         results = tuple([result.clone() for result in captured.results])
-        self._turns.end()
+        self._turns.order.end()
         return results
 
     def _are_kept(self, captured: _Captured) -> bool:
@@ -233,9 +238,8 @@ class GraphReplay:
                 private_names.copy_all([home for home in homes if home is not None], made)
                 return results, tuple(homes)
 
-            graph, (results, gradients) = self._turns.capture(prepare, restore, launch)
+            graph, (results, gradients) = self._turns.capture(prepare, restore, launch, self._tape.generators)
         except RuntimeError as failure:
-            self._turns.recover(self._tape.generators)
             if before is not None:
                 before.restore()
             self._do_without(str(failure).partition("\n")[0])
@@ -243,7 +247,8 @@ class GraphReplay:
         finally:
             ALONE.release()
         holders = self._replay.holders(gradients)
-        self._graphs[place] = _Captured(graph, (numbers, settings), buffers, results, gradients, holders)
+        valid_for, failures = (numbers, settings), self._turns.order.failures
+        self._graphs[place] = _Captured(graph, valid_for, buffers, results, gradients, failures, holders)
         return self._graphs[place]
 
     def _drop(self, places: Iterable[tuple]) -> None:

@@ -7,55 +7,51 @@ that share them must not run at the same time, on whatever streams they are laun
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+
+from . import extension
 
 _known: dict[Any, Turns] = {}
 
 
 def turns_of(device: Any) -> Turns:
     """Those of a device of this process."""
-    return _known.setdefault(device, Turns(device))
+    if device not in _known:
+        order = extension.module().device_turns(extension.plugin(), device.index)
+        _known.setdefault(device, Turns(device, order))
+    return _known[device]
 
 
 class Turns:
-    """``lock`` is held by who captures or launches a graph, until what it computes has been copied."""
+    """``order`` is taken by who captures or launches a graph, until what it computes has been copied."""
 
-    def __init__(self, device: Any) -> None:
-        self.lock = threading.Lock()
+    def __init__(self, device: Any, order: Any) -> None:
+        self.order = order
         self._device = device
         self._stream: Any = None
         self._pool: Any = None
         self._graphs = 0
         """That have memory in the pool."""
-        self._last: int | None = None
-        self._done: Any = None
-        """Event after the last graph, once there has been a second stream."""
-
-    def begin(self, stream: int) -> None:
-        """What is launched from now on, on this stream, comes after the last graph."""
-        if stream != self._last and self._last is not None:
-            if self._done is None:
-                torch.cuda.synchronize(self._device)
-                self._done = torch.cuda.Event()
-            else:
-                torch.cuda.current_stream(self._device).wait_event(self._done)
-        self._last = stream
-
-    def end(self) -> None:
-        """The graph, and the copies of what it has computed, were launched."""
-        if self._done is not None:
-            self.record(self._done)
 
     def record(self, event: Any) -> None:
         event.record(torch.cuda.current_stream(self._device))
 
-    def capture(self, prepare: Callable[[], Any], restore: Callable[[], Any], launch: Callable[[], Any]) -> Any:
-        """A graph of ``launch``, and what that returns. ``prepare`` runs before, and ``restore`` after that."""
+    def capture(
+        self,
+        prepare: Callable[[], Any],
+        restore: Callable[[], Any],
+        launch: Callable[[], Any],
+        generators: Iterable[Any] = (),
+    ) -> Any:
+        """A graph of ``launch``, and what that returns. ``prepare`` runs before, and ``restore`` after that.
+
+        ``generators`` are those that ``launch`` may draw from, besides torch's own.
+        """
         graph = torch.cuda.CUDAGraph()
+        has_begun = False
         with torch.cuda.device(self._device):
             if self._stream is None:
                 self._stream = torch.cuda.Stream()
@@ -63,16 +59,23 @@ class Turns:
                 self._pool = torch.cuda.graph_pool_handle()
             current = torch.cuda.current_stream()
             torch.cuda.synchronize()  # graphs of other streams
-            with torch.cuda.stream(self._stream):
-                prepare()
-            current.wait_stream(self._stream)
+            # not on the stream of captures: torch frees the workspaces of that with each graph that is let go, and
+            # those that a capture has made stay in the pool
+            prepare()
             restore()
             try:
                 # other threads may go on using the device meanwhile
                 with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+                    has_begun = True
                     made = launch()
+            except BaseException:
+                if not _has_ended(graph):
+                    self._recover(generators, has_begun)
+                raise
             finally:
                 torch.cuda.set_stream(current)  # which a capture that fails does not do
+            # the capture writes numbers for generators on its stream, and the first launch does so on this one
+            current.wait_stream(self._stream)
         self._graphs += 1
         return graph, made
 
@@ -84,9 +87,22 @@ class Turns:
         if self._graphs == 0:
             self._pool = None
 
-    def recover(self, generators: Iterable[Any]) -> None:
-        """After a capture that has failed: its generators, and its pool, still take part in it."""
+    def _recover(self, generators: Iterable[Any], has_begun: bool) -> None:
+        """The pool of a capture that has failed, and its generators, take part in it for ever. Later graphs have
+        another pool. Generators get a new state, with the same numbers; older graphs would go on with the old one."""
+        if has_begun:
+            extension.module().end_pool(extension.plugin(), self._device.index, self._pool)
         self._pool, self._graphs = None, 0
+        self.order.failed()
         devices = (each for each in generators if each.device.type == "cuda")
         for generator in (*torch.cuda.default_generators, *devices):
             generator.graphsafe_set_state(generator.clone_state())
+
+
+def _has_ended(graph: Any) -> bool:
+    """False for a graph whose capture torch has not brought to an end."""
+    try:
+        graph.pool()
+    except RuntimeError:
+        return False
+    return True

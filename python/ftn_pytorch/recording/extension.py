@@ -14,6 +14,7 @@ from .._version import __version__
 from ..system import installation, private_names, process
 
 _NAME = "_ftn_pytorch_recording"
+_PLUGIN = "libftn_pytorch_direct.so"
 
 
 class _Found:
@@ -36,6 +37,12 @@ def module() -> Any:
 def obstacle() -> str:
     """Why recordings cannot be run here; empty if they can."""
     return "" if module() is not None else _Found.obstacle or ""
+
+
+def plugin() -> str:
+    """The library that runs saved recordings, beside the extension, which there must be; empty without it."""
+    path = os.path.join(os.path.dirname(module().__file__), _PLUGIN)
+    return path if os.path.exists(path) else ""
 
 
 def is_intercepted() -> bool:

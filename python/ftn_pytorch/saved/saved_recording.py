@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import torch
@@ -16,8 +15,6 @@ from ..recording import extension
 from ..recording.arguments import leaves
 from ..script.conventions import FORWARD, TRAIN
 from ..system import fair_lock, trial
-
-_PLUGIN = "libftn_pytorch_direct.so"
 
 
 class _Read(NamedTuple):
@@ -163,8 +160,7 @@ def opened(path: str, device: str = "", starts_generator: bool = True) -> Any:
         raise FtnPytorchError(
             "IMPORT", f"{path} is a saved recording, which cannot be run here: {extension.obstacle()}"
         )
-    plugin = os.path.join(os.path.dirname(module.__file__), _PLUGIN)
-    return module.SavedFile(plugin, path, device, sums.average_here, starts_generator)
+    return module.SavedFile(extension.plugin(), path, device, sums.average_here, starts_generator)
 
 
 def load_recording(path: str, device: Any = None) -> SavedRecording:

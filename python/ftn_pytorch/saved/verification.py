@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -48,7 +48,8 @@ def _compare(path: str, name: str, tape: Tape, arrays: Mapping[str, Any], gradie
             results, made = replay.launch(tensors, [_number(each) for each in tape.numbers], False)
     except Exception:  # of an operator, which the arguments are no good for
         return
-    device = _device_of(tape)
+    tensors_there = [each for each in results if isinstance(each, torch.Tensor)]
+    device = _device_among([*tensors_there, *(each for _, each in tape.constants)])
     saved = saved_recording.opened(path, "" if device.type == "cpu" else str(device), starts_generator=False)
     try:
         with _as_before(tape):
@@ -90,14 +91,15 @@ def _examples(tape: Tape) -> list[Any]:
 
 def _example(given: Given, tape: Tape, generator: Any) -> Any:
     """Between 0 and 1, which most functions take, or zeros, which most indices may be."""
-    made = torch.empty_strided(given.shape, given.strides, dtype=given.dtype, device=_device_of(tape)).zero_()
+    device = _device_among(each for _, each in tape.constants)
+    made = torch.empty_strided(given.shape, given.strides, dtype=given.dtype, device=device).zero_()
     if made.is_floating_point() or made.is_complex():
         made.copy_(torch.rand(given.shape, generator=generator, dtype=torch.float64))
     return made
 
 
-def _device_of(tape: Tape) -> torch.device:
-    return next((each.device for _, each in tape.constants if each.device.type != "cpu"), torch.device("cpu"))
+def _device_among(tensors: Iterable[Any]) -> torch.device:
+    return next((each.device for each in tensors if each.device.type != "cpu"), torch.device("cpu"))
 
 
 def _as_before(tape: Tape) -> contextlib.AbstractContextManager:

@@ -4,17 +4,17 @@
 #ifdef FPT_CUDA_GRAPHS
 
 #include <ATen/Context.h>
-#include <ATen/cuda/CUDAGraph.h>
 #include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
-#include <c10/core/Event.h>
-#include <c10/core/StreamGuard.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 #include <mutex>
 #include <tuple>
 #include <utility>
+
+#include "plugin/recording/device_owner.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -54,9 +54,21 @@ bool can_be_captured(const SavedTape& tape, const std::vector<std::pair<int32_t,
                      [&](const auto& input) { return is_there(input.second) && has_memory_of_its_own(input.second); });
 }
 
+/// Who comes while another thread has the turn does without a graph, and does not wait.
+struct Turn {
+  explicit Turn(recording::DeviceTurns& turns) : turns(turns), is_mine(turns.take()) {}
+  ~Turn() {
+    if (is_mine) turns.give_back();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  recording::DeviceTurns& turns;
+  const bool is_mine;
+};
+
 /// A graph, what it is valid for, and the memory that it works on.
 struct Captured {
-  at::cuda::CUDAGraph graph;
+  std::unique_ptr<OwnedGraph> graph;
   std::vector<double> numbers;
   KernelSettings settings;
   std::vector<std::pair<int32_t, at::Tensor>> buffers;
@@ -94,64 +106,49 @@ void run_on_buffers(const SavedTape& tape, Captured& made, int64_t batch) {
   if (!homes.empty()) at::_foreach_copy_(homes, computed);
 }
 
-/// Nothing of it is computed. Throws what cannot be captured.
-void capture(const SavedTape& tape, Captured& made, int64_t batch) {
-  c10::cuda::getCurrentCUDAStream().synchronize();
-  const c10::StreamGuard inside(c10::cuda::getStreamFromPool().unwrap());
-  made.graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
-  try {
-    run_on_buffers(tape, made, batch);
-  } catch (...) {
-    try {
-      made.graph.capture_end();
-    } catch (const c10::Error&) {
-      throw;  // either says that there is no graph
-    }
-    throw;
-  }
-  made.graph.capture_end();
-}
-
 }  // namespace
 
 class DeviceGraphs::Graphs {
  public:
   std::optional<GraphRun> run(const SavedTape& tape, const recording::Frame& frame, const std::vector<double>& numbers,
                               int64_t batch, const std::map<std::string, at::Tensor>& arrays) {
-    const std::unique_lock<std::mutex> turn(mutex_, std::try_to_lock);
-    if (!turn.owns_lock() || captures_ > most_captures) return std::nullopt;
+    const std::unique_lock<std::mutex> alone(mutex_, std::try_to_lock);
+    if (!alone.owns_lock() || captures_ > most_captures) return std::nullopt;
     inputs_.clear();
     for (const SavedInput& input : tape.inputs)
       if (input.is_tensor) inputs_.emplace_back(input.slot, in_slot(frame, input.slot));
     std::optional<GraphRun> made;
     if (can_be_captured(tape, inputs_)) {
-      const c10::DeviceGuard gpu(inputs_.front().second.device());
-      if (Captured* captured = find(tape, numbers, batch, arrays)) made = launch(*captured);
+      const c10::Device gpu = inputs_.front().second.device();
+      const c10::DeviceGuard inside(gpu);
+      DeviceOwner& owner = DeviceOwner::of(gpu);
+      if (const Turn turn(owner.turns()); turn.is_mine)
+        if (Captured* captured = find(owner, tape, numbers, batch, arrays)) made = launch(owner.turns(), *captured);
     }
     inputs_.clear();
     return made;
   }
 
  private:
-  GraphRun launch(Captured& captured) {
-    const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
-    used_.block(stream.unwrap());  // whoever came before may have worked on another stream
+  GraphRun launch(recording::DeviceTurns& turns, Captured& captured) {
+    turns.begin();
     for (std::size_t i = 0; i < inputs_.size(); ++i) captured.buffers[i].second.copy_(inputs_[i].second);
-    captured.graph.replay();
+    captured.graph->replay();
     GraphRun made{{}, captured.gradients};
     for (const at::Tensor& each : captured.results) made.results.push_back(each.clone());
-    used_.record(stream.unwrap());
+    turns.end();
     return made;
   }
 
   /// Null in the first calls of a size, and where there can be none.
-  Captured* find(const SavedTape& tape, const std::vector<double>& numbers, int64_t batch,
+  Captured* find(DeviceOwner& owner, const SavedTape& tape, const std::vector<double>& numbers, int64_t batch,
                  const std::map<std::string, at::Tensor>& arrays) {
     if (graphs_.size() == most_graphs && graphs_.count(batch) == 0) return nullptr;
     auto& [calls, captured] = graphs_[batch];
-    if (captured && captured->numbers == numbers && captured->settings == kernel_settings()) return captured.get();
+    const bool is_valid = captured && captured->graph->can_be_replayed();
+    if (is_valid && captured->numbers == numbers && captured->settings == kernel_settings()) return captured.get();
     if (++calls <= calls_before) return nullptr;
-    if (captured && ++captures_ > most_captures) return graphs_.clear(), nullptr;
+    if (is_valid && ++captures_ > most_captures) return graphs_.clear(), nullptr;
     captured.reset();
     auto homes = homes_of_gradients(tape, arrays);
     if (!homes) return nullptr;
@@ -162,7 +159,7 @@ class DeviceGraphs::Graphs {
     for (const auto& [slot, input] : inputs_)
       made->buffers.emplace_back(slot, at::empty_strided(input.sizes(), input.strides(), input.options()));
     try {
-      capture(tape, *made, batch);
+      made->graph = owner.capture([&] { run_on_buffers(tape, *made, batch); });
     } catch (const c10::Error&) {
       captures_ = most_captures + 1;  // an operator asks the device for a number, say: one by one from now on
       return nullptr;
@@ -175,7 +172,6 @@ class DeviceGraphs::Graphs {
   std::map<int64_t, std::pair<int, std::unique_ptr<Captured>>> graphs_;  // by the batch: its calls, and its graph
   std::vector<std::pair<int32_t, at::Tensor>> inputs_;                   // of the call that runs, by their slots
   int captures_ = 0;
-  c10::Event used_{c10::DeviceType::CUDA};
 };
 
 DeviceGraphs::DeviceGraphs() : graphs_(std::make_unique<Graphs>()) {}
@@ -184,6 +180,10 @@ std::optional<GraphRun> DeviceGraphs::run(const SavedTape& tape, const recording
                                           const std::vector<double>& numbers, int64_t batch,
                                           const std::map<std::string, at::Tensor>& arrays) {
   return graphs_->run(tape, frame, numbers, batch, arrays);
+}
+
+void DeviceGraphs::end_pool(c10::DeviceIndex gpu, std::pair<unsigned long long, unsigned long long> pool) {
+  DeviceOwner::end_pool(gpu, pool);
 }
 
 #else

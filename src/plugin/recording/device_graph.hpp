@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plugin/recording/saved_tape.hpp"
@@ -36,6 +37,9 @@ class DeviceGraphs {
   /// @param arrays  of the state, gradients of the last run among them
   std::optional<GraphRun> run(const SavedTape& tape, const recording::Frame& frame, const std::vector<double>& numbers,
                               int64_t batch, const std::map<std::string, at::Tensor>& arrays);
+
+  /// See recording::SavedModules; only where the headers of CUDA are.
+  static void end_pool(c10::DeviceIndex gpu, std::pair<unsigned long long, unsigned long long> pool);
 
  private:
   class Graphs;

@@ -11,6 +11,12 @@
 namespace fpt::direct {
 namespace {
 
+#ifdef FPT_CUDA_GRAPHS
+constexpr auto end_pool = &DeviceGraphs::end_pool;
+#else
+constexpr auto end_pool = nullptr;
+#endif
+
 constexpr recording::SavedModules modules = {
     FPT_VERSION,
     TORCH_VERSION,
@@ -23,7 +29,9 @@ constexpr recording::SavedModules modules = {
       settings.file = settings.name = file;
       if (!device.empty()) settings.place = at::Device(device);
       return std::make_unique<RecordingModel>(std::move(settings), std::move(average), starts_generator);
-    }};
+    },
+    &recording::DeviceTurns::of,
+    end_pool};
 
 }  // namespace
 

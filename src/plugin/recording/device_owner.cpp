@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/recording/device_owner.hpp"
+
+#include <ATen/core/Generator.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <c10/core/StreamGuard.h>
+
+#include <exception>
+#include <map>
+
+namespace fpt::direct {
+namespace {
+
+/// False for a graph whose capture torch has not brought to an end: it then takes part in it for ever.
+bool has_ended(at::cuda::CUDAGraph& graph) {
+  try {
+    graph.pool();
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
+/// What throws was not part of the capture any more.
+template <class Action>
+void attempt(const Action& action) {
+  try {
+    action();
+  } catch (const c10::Error&) {
+    // nothing is left to be undone
+  }
+}
+
+}  // namespace
+
+OwnedGraph::~OwnedGraph() {
+  const std::lock_guard<std::mutex> alone(owner_.mutex_);
+  graph_.reset();
+  if (pool_ && pool_ == owner_.pool_ && --owner_.graphs_ == 0) owner_.pool_.reset();
+}
+
+bool OwnedGraph::can_be_replayed() const { return failures_ == owner_.turns_.failures(); }
+
+DeviceOwner& DeviceOwner::of(c10::Device gpu) {
+  static std::mutex mutex;
+  // never freed: graphs of whatever lives to the end of the process go through it
+  static auto& known = *new std::map<c10::DeviceIndex, DeviceOwner>;
+  const std::lock_guard<std::mutex> alone(mutex);
+  return known.try_emplace(gpu.index(), gpu).first->second;
+}
+
+std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body) {
+  std::unique_ptr<OwnedGraph> made;  // let go without the lock, where it fails
+  const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream();
+  current.synchronize();
+  const std::lock_guard<std::mutex> alone(mutex_);
+  if (!stream_) stream_ = c10::cuda::getStreamFromPool(false, gpu_.index()).unwrap();
+  if (!pool_) pool_ = at::cuda::graph_pool_handle();
+  made = std::make_unique<OwnedGraph>(*this, turns_.failures());
+  const c10::StreamGuard inside(*stream_);
+  std::exception_ptr failure;
+  bool has_begun = false;
+  try {
+    made->graph_.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
+    has_begun = true;
+    body();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  try {
+    if (has_begun) made->graph_.capture_end();  // in any case: the stream leaves the capture
+  } catch (...) {
+    if (!failure) failure = std::current_exception();
+  }
+  if (!has_ended(made->graph_)) recover(has_begun);
+  if (failure) std::rethrow_exception(failure);
+  made->pool_ = pool_;
+  ++graphs_;
+  // a capture writes numbers for torch's generator on its stream, and the first launch does so on the caller's
+  c10::Event captured(c10::DeviceType::CUDA);
+  captured.record(*stream_);
+  captured.block(current.unwrap());
+  return made;
+}
+
+void DeviceOwner::end_pool(c10::DeviceIndex gpu, at::MempoolId_t pool) noexcept {
+  attempt([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu, pool); });
+  attempt([&] { c10::cuda::CUDACachingAllocator::releasePool(gpu, pool); });
+}
+
+/// The pool and the generator take part in the capture for ever. Later graphs have another pool; the generator gets a
+/// new state, with the same numbers, and graphs of before would go on with the old one.
+void DeviceOwner::recover(bool has_begun) noexcept {
+  if (has_begun) end_pool(gpu_.index(), *pool_);
+  pool_.reset();
+  graphs_ = 0;
+  attempt([&] {
+    at::Generator random = at::cuda::detail::getDefaultCUDAGenerator(gpu_.index());
+    random.graphsafe_set_state(random.clone());
+  });
+  turns_.failed();
+}
+
+}  // namespace fpt::direct

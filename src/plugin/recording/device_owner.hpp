@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+/// What a GPU has once, for the graphs of all files: the stream on which they are captured, with the workspaces that
+/// libraries keep for it, and the pool of their memory. Graphs that share these take turns.
+#pragma once
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/core/Device.h>
+#include <c10/util/FunctionRef.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "tape/device_turns.hpp"
+
+namespace fpt::direct {
+
+class DeviceOwner;
+
+/// A graph that has memory in the common pool. Any thread may let it go.
+class OwnedGraph {
+ public:
+  OwnedGraph(DeviceOwner& owner, int failures) : owner_(owner), failures_(failures) {}
+  ~OwnedGraph();
+  OwnedGraph(const OwnedGraph&) = delete;
+  OwnedGraph& operator=(const OwnedGraph&) = delete;
+
+  void replay() { graph_.replay(); }
+  /// False once a later capture has failed: this graph would draw other random numbers than torch.
+  bool can_be_replayed() const;
+
+ private:
+  friend class DeviceOwner;
+  DeviceOwner& owner_;
+  at::cuda::CUDAGraph graph_;
+  std::optional<at::MempoolId_t> pool_;  ///< in which it has memory
+  int failures_;
+};
+
+/// All but `of` is called by who has the turn, with the device as the current one.
+class DeviceOwner {
+ public:
+  /// That of a GPU of this process.
+  static DeviceOwner& of(c10::Device gpu);
+
+  explicit DeviceOwner(c10::Device gpu) : gpu_(gpu), turns_(recording::DeviceTurns::of(gpu.index())) {}
+
+  recording::DeviceTurns& turns() noexcept { return turns_; }
+
+  /// A graph of what `body` launches, of which nothing is computed. What cannot be captured throws; memory and random
+  /// numbers are as before then.
+  std::unique_ptr<OwnedGraph> capture(c10::function_ref<void()> body);
+
+  /// After a capture into a pool that has failed: torch's allocator would go on with it, and keep all memory that it
+  /// has cached.
+  static void end_pool(c10::DeviceIndex gpu, at::MempoolId_t pool) noexcept;
+
+ private:
+  friend class OwnedGraph;
+  void recover(bool has_begun) noexcept;
+
+  const c10::Device gpu_;
+  recording::DeviceTurns& turns_;
+  std::mutex mutex_;  ///< of what is below; held around captures, and while a graph is let go
+  std::optional<at::MempoolId_t> pool_;
+  int graphs_ = 0;                     ///< that have memory in this pool; one without any cannot be used again
+  std::optional<c10::Stream> stream_;  ///< torch's pool gives the same one again after 32
+};
+
+}  // namespace fpt::direct
