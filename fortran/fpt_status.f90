@@ -89,6 +89,8 @@ module fpt_status
    integer(c_int32_t), parameter, public :: BAD_KEY = -FTN_PYTORCH_ERR_ARGUMENT
    !> Number that the variable of the caller cannot hold
    integer(c_int32_t), parameter, public :: BAD_RANGE = -FTN_PYTORCH_ERR_DTYPE
+   !> Scalar in place of an array
+   integer(c_int32_t), parameter, public :: BAD_SCALAR = -FTN_PYTORCH_ERR_RANK
    !> Strides that no pointer can have
    integer(c_int32_t), parameter, public :: BAD_STRIDE = -FTN_PYTORCH_ERR_STRIDE
    !> Array of tensors on the left of an assignment that is not there, or of another shape
@@ -138,6 +140,9 @@ contains
          text = "a result is named by its index (an integer) or by its name (a character); the key is of another type"
       case (BAD_RANGE)
          text = "the result is an integer too large for the variable it was asked into: use integer(int64)"
+      case (BAD_SCALAR)
+         text = "a scalar is given in place of an array: pass torch_out(x), which refers to it, or torch_in(x), " &
+            // "which has its value"
       case (BAD_STRIDE)
          text = "the elements of this array do not follow each other in Fortran order, and a pointer with such " &
             // "strides is not possible with this compiler: copy the array with copy_to, or return " &

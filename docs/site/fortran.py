@@ -102,7 +102,8 @@ def either(declarations: Iterable[str]) -> str:
     ranks = sorted({part.count(":") for part in found if "(:" in part})
     rank = f", rank {ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else ""
     kinds = list(dict.fromkeys(re.sub(r", dimension\([:,]+\)", "" if rank else r"\g<0>", part) for part in found))
-    kind = f"any kind, {kinds[0].partition(', ')[2]}".rstrip(", ") if len(kinds) > 4 else ""
+    attributes = kinds[0].partition(", ")[2].replace("dimension(..)", "any rank")
+    kind = f"any kind, {attributes}".rstrip(", ") if len(kinds) > 4 else ""
     return (kind or " or ".join(f"`{part}`" for part in kinds)) + rank
 
 

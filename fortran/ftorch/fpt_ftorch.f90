@@ -16,7 +16,7 @@ module fpt_ftorch
    implicit none
    private
 
-   public :: describe, facts, facts_of, type_codes, type_names, type_bytes
+   public :: describe, reorder, facts, facts_of, type_codes, type_names, type_bytes
    public :: name_of_device, number_of_device, index_of_device, number_of_type, require_type
    public :: refuse, into, row_of, fpt_ftorch_place
 
@@ -132,6 +132,35 @@ contains
       end do
       status = fpt_arg_array(described, data, code, size(extents, kind=c_int32_t), extents, strides, FPT_OUT)
    end subroutine describe
+
+   !> Describe an array in another order of its axes
+   subroutine reorder(described, data, code, bytes, extents, is_whole, layout)
+      !> The array in its own order, which may be the one that is asked for
+      type(torch_arg), target :: described
+      !> First element
+      type(c_ptr), intent(in) :: data
+      !> FPT_FLOAT32, ...
+      integer(c_int32_t), intent(in) :: code
+      !> Size of an element
+      integer(c_int64_t), intent(in) :: bytes
+      !> Extents of the array
+      integer(c_int64_t), intent(in) :: extents(:)
+      !> Whether its elements follow each other
+      logical, intent(in) :: is_whole
+      !> Axes, from the one whose elements are neighbours to the one with the largest steps; others do not count
+      integer(c_int32_t), intent(in) :: layout(:)
+
+      integer :: axes, i
+
+      axes = min(size(layout), size(extents))
+      if (axes == size(extents)) then
+         if (all(layout(:axes) == [(i, i=1, axes)])) return
+      end if
+      if (.not. is_whole) then
+         call refuse("an array whose elements do not follow each other has one layout only: pass none")
+      end if
+      call describe(described, data, code, bytes, extents, layout(:axes))
+   end subroutine reorder
 
    !> A device as torch calls it, "cuda:1"
    function name_of_device(device_type, device_index) result(name)

@@ -19,7 +19,13 @@ ORDER = [
     for module in re.search(r"set\(modules([^)]*)", (folder / "CMakeLists.txt").read_text())[1].split()
 ]
 FILES = sorted(FORTRAN.rglob("*.f*"))
-MODULES = [next(FORTRAN.rglob(f"{module}.f*")) for module in ORDER]
+# Forms of one module, X and X_ranks, may have one template.
+MODULES = sorted(
+    {
+        next(FORTRAN.rglob(f"{module}.f*"), None) or next(FORTRAN.rglob(f"{module.removesuffix('_ranks')}.f*"))
+        for module in ORDER
+    }
+)
 
 
 def code_of(path: Path) -> str:
