@@ -8,7 +8,8 @@ module fpt_ftorch
    use fpt_c, only : fpt_arg_array, fpt_tensor_info, FPT_FLOAT16, FPT_FLOAT32, FPT_FLOAT64, FPT_INT16, FPT_INT32, &
       FPT_INT64, FPT_INT8, FPT_MAX_RANK, FPT_OUT, FPT_UINT8
    use fpt_call, only : torch_call
-   use fpt_status, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK, give_up
+   use fpt_codes, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK
+   use fpt_status, only : give_up
    use fpt_tensor, only : handle_of, base => torch_tensor
    use ftorch_devices, only : torch_kCPU, torch_kCUDA, torch_kMPS, torch_kXPU
    use ftorch_types, only : torch_kFloat16, torch_kFloat32, torch_kFloat64, torch_kInt16, torch_kInt32, torch_kInt64, &

@@ -45,7 +45,8 @@ def name_of(path: Path) -> str:
 
 
 def included_by(path: Path) -> list[str]:
-    return re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
+    """Headers; what is generated has the ending .inc."""
+    return re.findall(r'^#include "(.+\.h(?:pp)?)"', path.read_text(), re.MULTILINE)
 
 
 def reached_from(path: Path) -> set[Path]:
