@@ -29,7 +29,7 @@ if(FTN_PYTORCH_WHEEL)
   install(FILES CMakeLists.txt DESTINATION "${source_dir}")
   install(FILES cmake/FtnPytorchBuildTypes.cmake cmake/FtnPytorchPython.cmake cmake/FtnPytorchTorch.cmake
     DESTINATION "${source_dir}/cmake")
-  install(DIRECTORY src DESTINATION "${source_dir}")
+  install(DIRECTORY src DESTINATION "${source_dir}" PATTERN __pycache__ EXCLUDE)
   # In an active environment CMake finds the package without options, because it searches the prefixes of PATH.
   install(FILES cmake/wheel/ftn_pytorch-config.cmake cmake/wheel/ftn_pytorch-config-version.cmake
     DESTINATION "${SKBUILD_DATA_DIR}/lib/cmake/ftn_pytorch")

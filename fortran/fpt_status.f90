@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
-!> Status codes, the text of the last failure, and what happens when nobody asked for the status.
+!> The text of the last failure, and what happens when nobody asked for the status.
 !>
-!> Every public procedure ends alike: stat, when present, is set to zero or to one of the codes of fpt_codes; errmsg, when
+!> Every public procedure ends alike: stat, when present, is set to zero or to a code of fpt_codes; errmsg, when
 !> present, receives the reason of a failure and keeps its value on success; without stat a failure stops the program.
 !> That tail is written out in each procedure (macro settle of fpt_kinds.fypp), because gfortran loses the length of a
 !> deferred-length argument that is forwarded to another optional argument.
@@ -11,7 +11,8 @@
 module fpt_status
    use, intrinsic :: iso_c_binding, only : c_associated, c_char, c_f_pointer, c_int32_t, c_int64_t, c_null_char, c_ptr
    use fpt_c, only : fpt_error_text
-   use fpt_codes
+   use fpt_codes, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_ERR_DTYPE, FTN_PYTORCH_ERR_INTERNAL, &
+      FTN_PYTORCH_ERR_RANK, FTN_PYTORCH_ERR_SHAPE, FTN_PYTORCH_ERR_STRIDE, FTN_PYTORCH_OK
    implicit none
    private
 

@@ -212,17 +212,6 @@ def test_exceptions_are_kept_in_one_place() -> None:
     assert [name_of(path) for path in SOURCES if raw.search(path.read_text())] == ["python/pyref.hpp"]
 
 
-def test_all_options_of_a_load_fit_into_one_call() -> None:
-    python = (ROOT / "python" / "ftn_pytorch" / "runners" / "base.py").read_text()
-    fields = re.findall(
-        r"^    (\w+): ", python[python.index("class Options:") : python.index("    @classmethod")], re.MULTILINE
-    )
-    core = re.findall(r"^    \{\"(\w+)\",", (SRC / "calls" / "options.cpp").read_text(), re.MULTILINE)
-    assert len(core) == 10
-    fortran = "\n".join(path.read_text() for path in sorted((ROOT / "fortran").glob("*.f*")))
-    assert len({*fields, *core}) <= int(re.findall(r"max_options = (\d+)", fortran)[0])
-
-
 @pytest.mark.parametrize("source", [*SOURCES, *PLUGIN, *RECORDING], ids=name_of)
 def test_objects_of_threads_outlive_exit(source: Path) -> None:
     """exit() destroys thread_local objects before exit functions run: none has anything to destroy (per_thread.hpp)."""

@@ -32,8 +32,8 @@ MODULES = sorted(
 
 
 def code_of(path: Path) -> str:
-    """Source in lower case without comments, with continued lines joined; the C interface as it is generated."""
-    text = expand.expanded(path) if path.stem == "fpt_c" else path.read_text()
+    """Source in lower case without comments, with continued lines joined; with the arguments that are generated."""
+    text = expand.expanded(path) if path.stem in ("fpt_c", "fpt_module") else path.read_text()
     text = re.sub(r"^#:.*$|!.*$", "", text, flags=re.MULTILINE)
     return re.sub(r"&\s*\n\s*&?", "", text).lower()
 
