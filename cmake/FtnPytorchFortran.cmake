@@ -7,10 +7,12 @@
 #
 # The second one compiles the modules of FTorch.
 #
-# SOURCES holds both forms of the module fpt_arg. FTN_PYTORCH_ARG_RANKS says which one is compiled: ON fpt_arg_ranks.f90,
-# OFF fpt_arg.f90 and fpt_descriptor.c, AUTO the latter if the compiler passes correct descriptors to C.
+# SOURCES holds both forms of modules that take arrays: X.f90 for arrays of any rank, and X_ranks.f90 with a procedure for
+# each rank. FTN_PYTORCH_ARG_RANKS says which form of fpt_arg is compiled: ON fpt_arg_ranks.f90, OFF fpt_arg.f90 and
+# fpt_descriptor.c, AUTO the latter if the compiler passes correct descriptors to C. With the latter, the others are compiled
+# for any rank if the compiler can do that.
 
-set(FTN_PYTORCH_ARG_RANKS AUTO CACHE STRING "Explicit ranks in torch_in and torch_out: AUTO, ON or OFF")
+set(FTN_PYTORCH_ARG_RANKS AUTO CACHE STRING "Explicit ranks of arrays: AUTO, ON or OFF")
 set_property(CACHE FTN_PYTORCH_ARG_RANKS PROPERTY STRINGS AUTO ON OFF)
 
 # Behind the flags of the project, which may ask for another dialect, for saved local variables, or for warnings as
@@ -79,36 +81,69 @@ function(_ftn_pytorch_probe variable question consequence iso_folder)
   set(${variable} ${result} CACHE INTERNAL "${CMAKE_Fortran_COMPILER_ID} Fortran ${question}")
 endfunction()
 
-function(ftn_pytorch_add_fortran target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "CORE" "SOURCES")
-  _ftn_pytorch_find_iso_header(iso_folder)
-  set(ranks ${FTN_PYTORCH_ARG_RANKS})
-  if(ranks STREQUAL "AUTO")
+# Of a module in two forms, one is left in a list of sources.
+#
+#   _ftn_pytorch_choose_forms(<variable> <folder of the header> <file>...)
+function(_ftn_pytorch_choose_forms variable iso_folder)
+  set(explicit_arg ${FTN_PYTORCH_ARG_RANKS})
+  if(explicit_arg STREQUAL "AUTO")
     # gfortran 11 compiles it and gets type codes wrong.
     _ftn_pytorch_probe(FTN_PYTORCH_HAVE_DESCRIPTORS
       "passes descriptors to C" "torch_in and torch_out get explicit ranks"
       "${iso_folder}" descriptor.f90 descriptor.c)
-    set(ranks ON)
+    set(explicit_arg ON)
     if(FTN_PYTORCH_HAVE_DESCRIPTORS)
-      set(ranks OFF)
+      set(explicit_arg OFF)
     endif()
   endif()
+  set(explicit ON)
+  if(NOT explicit_arg)
+    # flang 19 does not compile it.
+    _ftn_pytorch_probe(FTN_PYTORCH_HAVE_ASSUMED_RANK
+      "takes arrays of any rank" "there is a procedure for each rank"
+      "${iso_folder}" assumed_rank.f90 descriptor.c)
+    if(FTN_PYTORCH_HAVE_ASSUMED_RANK)
+      set(explicit OFF)
+    endif()
+  endif()
+
+  set(sources ${ARGN})
+  if(explicit_arg)
+    list(FILTER sources EXCLUDE REGEX "/fpt_descriptor\\.c$")
+  endif()
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "/([a-z_]+)_ranks\\.f90$")
+      set(module ${CMAKE_MATCH_1})
+      set(is_explicit ${explicit})
+      if(module STREQUAL "fpt_arg")
+        set(is_explicit ${explicit_arg})
+      endif()
+      if(is_explicit)
+        list(FILTER sources EXCLUDE REGEX "/${module}\\.f90$")
+      else()
+        list(FILTER sources EXCLUDE REGEX "/${module}_ranks\\.f90$")
+      endif()
+    endif()
+  endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
+function(ftn_pytorch_add_fortran target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "CORE" "SOURCES")
+  _ftn_pytorch_find_iso_header(iso_folder)
+  _ftn_pytorch_choose_forms(sources "${iso_folder}" ${ARG_SOURCES})
   _ftn_pytorch_probe(FTN_PYTORCH_HAVE_CLASS_COMPONENTS
     "passes components of class arrays" "torch_in(c%t) is right in select type only, see docs/fortran-api.md"
     "${iso_folder}" class_component.f90 class_component.c)
-  if(ranks)
-    list(FILTER ARG_SOURCES EXCLUDE REGEX "/(fpt_arg\\.f90|fpt_descriptor\\.c)$")
-  else()
-    list(FILTER ARG_SOURCES EXCLUDE REGEX "/fpt_arg_ranks\\.f90$")
-  endif()
-
-  _ftn_pytorch_library(${target} ${ARG_CORE} ${ARG_SOURCES})
+  _ftn_pytorch_library(${target} ${ARG_CORE} ${sources})
   target_include_directories(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${iso_folder}>")
 endfunction()
 
 function(ftn_pytorch_add_ftorch target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "ON" "SOURCES")
-  _ftn_pytorch_library(${target} ${ARG_ON} ${ARG_SOURCES})
+  _ftn_pytorch_find_iso_header(iso_folder)
+  _ftn_pytorch_choose_forms(sources "${iso_folder}" ${ARG_SOURCES})
+  _ftn_pytorch_library(${target} ${ARG_ON} ${sources})
 endfunction()
 
 # A library of modules on top of another library

@@ -29,7 +29,7 @@ if(FTN_PYTORCH_WHEEL)
   install(FILES CMakeLists.txt DESTINATION "${source_dir}")
   install(FILES cmake/FtnPytorchBuildTypes.cmake cmake/FtnPytorchPython.cmake cmake/FtnPytorchTorch.cmake
     DESTINATION "${source_dir}/cmake")
-  install(DIRECTORY src DESTINATION "${source_dir}")
+  install(DIRECTORY src DESTINATION "${source_dir}" PATTERN __pycache__ EXCLUDE)
   # In an active environment CMake finds the package without options, because it searches the prefixes of PATH.
   install(FILES cmake/wheel/ftn_pytorch-config.cmake cmake/wheel/ftn_pytorch-config-version.cmake
     DESTINATION "${SKBUILD_DATA_DIR}/lib/cmake/ftn_pytorch")
@@ -79,19 +79,30 @@ install(
   DESTINATION "${package_dir}")
 install(DIRECTORY cmake/probe DESTINATION "${package_dir}")
 
-# <prefix>_c_sources and <prefix>_f90_sources: files of a folder with sources, as pkg-config is to tell them
+# Files of a folder with sources, as pkg-config is to tell them: <prefix>_c_sources, <prefix>_gfortran_sources with modules
+# for arrays of any rank, <prefix>_f90_sources with explicit ranks in their place
 function(_fpt_pkgconfig_sources prefix)
-  list(TRANSFORM ARGN PREPEND "\${fortran_dir}/")
-  foreach(language IN ITEMS c f90)
-    set(files ${ARGN})
-    list(FILTER files INCLUDE REGEX "\\.${language}$")
-    list(JOIN files " " files)
-    set(${prefix}_${language}_sources "${files}" PARENT_SCOPE)
+  set(c ${ARGN})
+  list(FILTER c INCLUDE REGEX "\\.c$")
+  set(f90 ${ARGN})
+  list(FILTER f90 INCLUDE REGEX "\\.f90$")
+  list(REMOVE_ITEM f90 fpt_arg_ranks.f90)
+  set(gfortran ${f90})
+  list(FILTER gfortran EXCLUDE REGEX "_ranks\\.f90$")
+  foreach(file IN LISTS f90)
+    string(REGEX REPLACE "_ranks\\.f90$" ".f90" other "${file}")
+    if(NOT other STREQUAL file)
+      list(REMOVE_ITEM f90 "${other}")
+    endif()
+  endforeach()
+  foreach(list IN ITEMS c f90 gfortran)
+    list(TRANSFORM ${list} PREPEND "\${fortran_dir}/")
+    list(JOIN ${list} " " files)
+    set(${prefix}_${list}_sources "${files}" PARENT_SCOPE)
   endforeach()
 endfunction()
 
 # pkg-config
-list(REMOVE_ITEM fortran_files fpt_arg_ranks.f90)
 _fpt_pkgconfig_sources(pkgconfig ${fortran_files})
 list(JOIN FTN_PYTORCH_GNU_FORTRAN_FLAGS " " FTN_PYTORCH_GNU_FORTRAN_FLAGS)
 file(RELATIVE_PATH pkgconfig_prefix "${install_root}${pkgconfig_dir}" "/")

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
-!> Status codes, the text of the last failure, and what happens when nobody asked for the status.
+!> The text of the last failure, and what happens when nobody asked for the status.
 !>
-!> Every public procedure ends alike: stat, when present, is set to zero or to one of the codes below; errmsg, when
+!> Every public procedure ends alike: stat, when present, is set to zero or to a code of fpt_codes; errmsg, when
 !> present, receives the reason of a failure and keeps its value on success; without stat a failure stops the program.
 !> That tail is written out in each procedure (macro settle of fpt_kinds.fypp), because gfortran loses the length of a
 !> deferred-length argument that is forwarded to another optional argument.
@@ -11,77 +11,12 @@
 module fpt_status
    use, intrinsic :: iso_c_binding, only : c_associated, c_char, c_f_pointer, c_int32_t, c_int64_t, c_null_char, c_ptr
    use fpt_c, only : fpt_error_text
+   use fpt_codes, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_ERR_DTYPE, FTN_PYTORCH_ERR_INTERNAL, &
+      FTN_PYTORCH_ERR_RANK, FTN_PYTORCH_ERR_SHAPE, FTN_PYTORCH_ERR_STRIDE, FTN_PYTORCH_OK
    implicit none
    private
 
-   public :: get_last_error, give_up, text_at, length_at, ftn_pytorch_on_error
-
-   !> Success
-   integer, parameter, public :: FTN_PYTORCH_OK = 0
-   !> An option or argument of the call itself is invalid
-   integer, parameter, public :: FTN_PYTORCH_ERR_ARGUMENT = 1
-   !> File not found or not readable
-   integer, parameter, public :: FTN_PYTORCH_ERR_FILE = 2
-   !> File is of no kind that load accepts
-   integer, parameter, public :: FTN_PYTORCH_ERR_FORMAT = 3
-   !> The script is not valid Python
-   integer, parameter, public :: FTN_PYTORCH_ERR_SYNTAX = 4
-   !> The script, or the library, could not import a Python module
-   integer, parameter, public :: FTN_PYTORCH_ERR_IMPORT = 5
-   !> Another exception while the script or its setup hook ran
-   integer, parameter, public :: FTN_PYTORCH_ERR_SCRIPT = 6
-   !> The script does not define the function that was called
-   integer, parameter, public :: FTN_PYTORCH_ERR_HOOK = 7
-   !> The function cannot be called with these arguments
-   integer, parameter, public :: FTN_PYTORCH_ERR_SIGNATURE = 8
-   !> Exception raised by a function of the script
-   integer, parameter, public :: FTN_PYTORCH_ERR_PYTHON = 9
-   !> The function returned something that is no array, number or text
-   integer, parameter, public :: FTN_PYTORCH_ERR_RESULT_TYPE = 10
-   !> Number of results and number of outputs differ
-   integer, parameter, public :: FTN_PYTORCH_ERR_RESULT_COUNT = 11
-   !> Dict result without named outputs, or no result of that name or index
-   integer, parameter, public :: FTN_PYTORCH_ERR_RESULT_NAME = 12
-   !> Element types differ and no lossless conversion exists
-   integer, parameter, public :: FTN_PYTORCH_ERR_DTYPE = 13
-   !> Shapes differ; nothing is broadcast or squeezed
-   integer, parameter, public :: FTN_PYTORCH_ERR_SHAPE = 14
-   !> Rank above 7, or pointer of another rank than the tensor
-   integer, parameter, public :: FTN_PYTORCH_ERR_RANK = 15
-   !> Train returned something other than (is_completed, loss)
-   integer, parameter, public :: FTN_PYTORCH_ERR_TRAIN_RESULT = 16
-   !> Array without memory: unallocated or disassociated
-   integer, parameter, public :: FTN_PYTORCH_ERR_UNALLOCATED = 17
-   !> Fortran type or kind that has no counterpart in the script
-   integer, parameter, public :: FTN_PYTORCH_ERR_KIND = 18
-   !> Stride that cannot be expressed: negative, or no multiple of the element
-   integer, parameter, public :: FTN_PYTORCH_ERR_STRIDE = 19
-   !> Memory or computation on a device that cannot be used
-   integer, parameter, public :: FTN_PYTORCH_ERR_DEVICE = 20
-   !> The script changed an input that was not marked as output
-   integer, parameter, public :: FTN_PYTORCH_ERR_INPUT_MODIFIED = 21
-   !> Object that was never given contents: load or create first
-   integer, parameter, public :: FTN_PYTORCH_ERR_NOT_LOADED = 22
-   !> Object that was freed
-   integer, parameter, public :: FTN_PYTORCH_ERR_FREED = 23
-   !> No Python to start, or it could not be started
-   integer, parameter, public :: FTN_PYTORCH_ERR_INTERPRETER = 24
-   !> Python of another version or build than the library was made for
-   integer, parameter, public :: FTN_PYTORCH_ERR_VERSION = 25
-   !> PYTHONHOME names no matching Python
-   integer, parameter, public :: FTN_PYTORCH_ERR_PYTHONHOME = 26
-   !> Out of memory
-   integer, parameter, public :: FTN_PYTORCH_ERR_MEMORY = 27
-   !> Defect of this library; please report
-   integer, parameter, public :: FTN_PYTORCH_ERR_INTERNAL = 28
-   !> Nothing to restore: no such file or folder, or none of that step in it
-   integer, parameter, public :: FTN_PYTORCH_ERR_NO_CHECKPOINT = 29
-   !> Checkpoint that is damaged or cut off
-   integer, parameter, public :: FTN_PYTORCH_ERR_CORRUPT = 30
-   !> Another process, or another rank, writes that file or folder
-   integer, parameter, public :: FTN_PYTORCH_ERR_LOCKED = 31
-   !> A library of the program takes the place of one that torch or a module of Python brings
-   integer, parameter, public :: FTN_PYTORCH_ERR_LIBRARY = 32
+   public :: FTN_PYTORCH_OK, get_last_error, give_up, text_at, length_at, ftn_pytorch_on_error
 
    ! Failures that only the Fortran side can see are negative on their way to get_last_error, which knows their texts;
    ! all others have theirs in the C library.
@@ -89,6 +24,8 @@ module fpt_status
    integer(c_int32_t), parameter, public :: BAD_KEY = -FTN_PYTORCH_ERR_ARGUMENT
    !> Number that the variable of the caller cannot hold
    integer(c_int32_t), parameter, public :: BAD_RANGE = -FTN_PYTORCH_ERR_DTYPE
+   !> Scalar in place of an array
+   integer(c_int32_t), parameter, public :: BAD_SCALAR = -FTN_PYTORCH_ERR_RANK
    !> Strides that no pointer can have
    integer(c_int32_t), parameter, public :: BAD_STRIDE = -FTN_PYTORCH_ERR_STRIDE
    !> Array of tensors on the left of an assignment that is not there, or of another shape
@@ -138,6 +75,9 @@ contains
          text = "a result is named by its index (an integer) or by its name (a character); the key is of another type"
       case (BAD_RANGE)
          text = "the result is an integer too large for the variable it was asked into: use integer(int64)"
+      case (BAD_SCALAR)
+         text = "a scalar is given in place of an array: pass torch_out(x), which refers to it, or torch_in(x), " &
+            // "which has its value"
       case (BAD_STRIDE)
          text = "the elements of this array do not follow each other in Fortran order, and a pointer with such " &
             // "strides is not possible with this compiler: copy the array with copy_to, or return " &

@@ -42,6 +42,7 @@
 module ftn_pytorch
    use fpt_arg, only : torch_arg, torch_copy, torch_in, torch_out
    use fpt_call, only : torch_call
+   use fpt_codes
    use fpt_functions
    use fpt_memory, only : torch_in, torch_out, torch_pin, torch_unpin
    use fpt_module, only : torch_module, torch_pymodule, torch_use_device => module_use_device, &
@@ -50,15 +51,7 @@ module ftn_pytorch
    use fpt_runtime, only : ftn_pytorch_diagnose, ftn_pytorch_init, ftn_pytorch_on_warning, ftn_pytorch_set_host, &
       ftn_pytorch_set_threads, &
       ftn_pytorch_version
-   use fpt_status, only : ftn_pytorch_on_error, FTN_PYTORCH_OK, FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_ERR_FILE, &
-      FTN_PYTORCH_ERR_FORMAT, FTN_PYTORCH_ERR_SYNTAX, FTN_PYTORCH_ERR_IMPORT, FTN_PYTORCH_ERR_SCRIPT, &
-      FTN_PYTORCH_ERR_HOOK, FTN_PYTORCH_ERR_SIGNATURE, FTN_PYTORCH_ERR_PYTHON, FTN_PYTORCH_ERR_RESULT_TYPE, &
-      FTN_PYTORCH_ERR_RESULT_COUNT, FTN_PYTORCH_ERR_RESULT_NAME, FTN_PYTORCH_ERR_DTYPE, FTN_PYTORCH_ERR_SHAPE, &
-      FTN_PYTORCH_ERR_RANK, FTN_PYTORCH_ERR_TRAIN_RESULT, FTN_PYTORCH_ERR_UNALLOCATED, FTN_PYTORCH_ERR_KIND, &
-      FTN_PYTORCH_ERR_STRIDE, FTN_PYTORCH_ERR_DEVICE, FTN_PYTORCH_ERR_INPUT_MODIFIED, FTN_PYTORCH_ERR_NOT_LOADED, &
-      FTN_PYTORCH_ERR_FREED, FTN_PYTORCH_ERR_INTERPRETER, FTN_PYTORCH_ERR_VERSION, FTN_PYTORCH_ERR_PYTHONHOME, &
-      FTN_PYTORCH_ERR_MEMORY, FTN_PYTORCH_ERR_INTERNAL, FTN_PYTORCH_ERR_NO_CHECKPOINT, FTN_PYTORCH_ERR_CORRUPT, &
-      FTN_PYTORCH_ERR_LOCKED, FTN_PYTORCH_ERR_LIBRARY
+   use fpt_status, only : ftn_pytorch_on_error
    use fpt_optimizer, only : torch_closure, torch_optimizer
    use fpt_procedure, only : torch_procedure, torch_register
    use fpt_scope, only : torch_scope

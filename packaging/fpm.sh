@@ -9,7 +9,7 @@ ask() { pkg-config "$@" ftn_pytorch; }
 
 mkdir -p "$folder/src" "$folder/include"
 # shellcheck disable=SC2046 # names of files, apart by blanks
-cp $(ask --variable=fortran_sources) $(ask --variable=c_sources) "$folder/src"
+cp $(ask --variable=gfortran_sources) $(ask --variable=c_sources) "$folder/src"
 cp "$(ask --variable=includedir)/ftn_pytorch.h" "$folder/include"
 cat >"$folder/fpm.toml" <<TOML
 name = "ftn_pytorch"

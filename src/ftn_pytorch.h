@@ -136,7 +136,7 @@ enum { FPT_USE_DEVICE = 1, FPT_USE_INFERENCE_MODE = 2 };
  * a reallocation the description still means the old memory. Scalars of access FPT_IN and text are stored inside.
  *
  * Made by fpt_arg_array() and its neighbours, or by the Fortran functions torch_in, torch_out, torch_copy. Programs
- * need not look inside.
+ * need not look inside. A list of them may be NULL where its count is 0.
  */
 typedef struct fpt_arg {
   void *data; /**< first element; text longer than FPT_MAX_INLINE_TEXT */
@@ -266,7 +266,7 @@ FPT_STATUS fpt_diagnose(const char **text, int64_t *length);
  * @param data     first element; NULL gives FPT_ERR_UNALLOCATED
  * @param dtype    one of FPT_BOOL ... FPT_COMPLEX128, FPT_LOGICAL16 ... for scalars
  * @param rank     0 to FPT_MAX_RANK
- * @param extents  [rank] in elements, first axis fastest
+ * @param extents  [rank] in elements, first axis fastest; NULL for rank 0
  * @param strides  [rank] in bytes; NULL for a contiguous array
  * @param access   FPT_IN, FPT_OUT or FPT_COPY
  */
@@ -599,7 +599,7 @@ FPT_STATUS fpt_module_publish(fpt_module module, fpt_module target, const char *
  * Call ftn_pytorch_forward.
  *
  * @param inputs   [ninputs] positional or keyword arguments of the function
- * @param outputs  [noutputs] arrays that receive the results; may be NULL if noutputs is 0
+ * @param outputs  [noutputs] arrays that receive the results
  * @param results  NULL, or a handle as in fpt_module_call()
  * @param flags    0 or a sum of FPT_USE_...; scripts ignore them
  */
@@ -652,7 +652,7 @@ FPT_STATUS fpt_torch_call(const char *name, int64_t name_len, fpt_arg inputs[], 
  * Let calls of a module work on a CUDA stream of the program. Arrays on devices are ready when what was put on the
  * stream before is done.
  *
- * @param queue   queue of OpenACC whose stream is used; null: `stream`
+ * @param queue   queue of OpenACC whose stream is used; NULL: `stream`
  * @param stream  cudaStream_t, null for the default stream
  * @param waits   1: a call with arrays on a device returns when its work is done; 0: it returns before, and results are
  *                there for what the program puts on the stream afterwards, or after fpt_module_wait()

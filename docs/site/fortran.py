@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,6 +18,9 @@ from ford.fortran_project import Project
 from ford.settings import ProjectSettings
 
 FORTRAN = Path(__file__).resolve().parents[2] / "fortran"
+sys.path.insert(0, str(FORTRAN))
+from expand import expanded  # noqa: E402
+
 # The same module for compilers without dimension(..), and what only other modules use.
 LEFT_OUT = {"fpt_arg_ranks", "fpt_append", "torch_ftn"}
 STATUS = {"stat", "errmsg"}
@@ -37,9 +39,7 @@ def sources(folder: Path) -> None:
         if file.stem in LEFT_OUT or file.suffix == ".fypp" and not re.search(r"^module ", text, re.MULTILINE):
             continue
         if file.suffix == ".fypp":
-            command = [sys.executable, "-m", "fypp", "-I", str(FORTRAN), str(file), str(there)]
-            subprocess.run(command, check=True)
-            text = there.read_text()
+            text = expanded(file)
         # FORD takes "name: text" at the beginning of a comment for an entry of its own.
         there.write_text(re.sub(r"^((?!\s*!>).*\n)(\s*)(!> \w+:)", r"\1\2!>\n\2\3", text, flags=re.MULTILINE))
 
@@ -102,7 +102,8 @@ def either(declarations: Iterable[str]) -> str:
     ranks = sorted({part.count(":") for part in found if "(:" in part})
     rank = f", rank {ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else ""
     kinds = list(dict.fromkeys(re.sub(r", dimension\([:,]+\)", "" if rank else r"\g<0>", part) for part in found))
-    kind = f"any kind, {kinds[0].partition(', ')[2]}".rstrip(", ") if len(kinds) > 4 else ""
+    attributes = kinds[0].partition(", ")[2].replace("dimension(..)", "any rank")
+    kind = f"any kind, {attributes}".rstrip(", ") if len(kinds) > 4 else ""
     return (kind or " or ".join(f"`{part}`" for part in kinds)) + rank
 
 

@@ -8,7 +8,8 @@ module fpt_ftorch
    use fpt_c, only : fpt_arg_array, fpt_tensor_info, FPT_FLOAT16, FPT_FLOAT32, FPT_FLOAT64, FPT_INT16, FPT_INT32, &
       FPT_INT64, FPT_INT8, FPT_MAX_RANK, FPT_OUT, FPT_UINT8
    use fpt_call, only : torch_call
-   use fpt_status, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK, give_up
+   use fpt_codes, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK
+   use fpt_status, only : give_up
    use fpt_tensor, only : handle_of, base => torch_tensor
    use ftorch_devices, only : torch_kCPU, torch_kCUDA, torch_kMPS, torch_kXPU
    use ftorch_types, only : torch_kFloat16, torch_kFloat32, torch_kFloat64, torch_kInt16, torch_kInt32, torch_kInt64, &
@@ -16,7 +17,7 @@ module fpt_ftorch
    implicit none
    private
 
-   public :: describe, facts, facts_of, type_codes, type_names, type_bytes
+   public :: describe, reorder, facts, facts_of, type_codes, type_names, type_bytes
    public :: name_of_device, number_of_device, index_of_device, number_of_type, require_type
    public :: refuse, into, row_of, fpt_ftorch_place
 
@@ -132,6 +133,35 @@ contains
       end do
       status = fpt_arg_array(described, data, code, size(extents, kind=c_int32_t), extents, strides, FPT_OUT)
    end subroutine describe
+
+   !> Describe an array in another order of its axes
+   subroutine reorder(described, data, code, bytes, extents, is_whole, layout)
+      !> The array in its own order, which may be the one that is asked for
+      type(torch_arg), target :: described
+      !> First element
+      type(c_ptr), intent(in) :: data
+      !> FPT_FLOAT32, ...
+      integer(c_int32_t), intent(in) :: code
+      !> Size of an element
+      integer(c_int64_t), intent(in) :: bytes
+      !> Extents of the array
+      integer(c_int64_t), intent(in) :: extents(:)
+      !> Whether its elements follow each other
+      logical, intent(in) :: is_whole
+      !> Axes, from the one whose elements are neighbours to the one with the largest steps; others do not count
+      integer(c_int32_t), intent(in) :: layout(:)
+
+      integer :: axes, i
+
+      axes = min(size(layout), size(extents))
+      if (axes == size(extents)) then
+         if (all(layout(:axes) == [(i, i=1, axes)])) return
+      end if
+      if (.not. is_whole) then
+         call refuse("an array whose elements do not follow each other has one layout only: pass none")
+      end if
+      call describe(described, data, code, bytes, extents, layout(:axes))
+   end subroutine reorder
 
    !> A device as torch calls it, "cuda:1"
    function name_of_device(device_type, device_index) result(name)

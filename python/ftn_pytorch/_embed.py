@@ -93,7 +93,7 @@ def _log_load(runner: Runner) -> None:
 def load(kind: int, file: str, options: dict[str, Any], config: dict[str, Any]) -> Runner:
     """Load a file and set it up. What it holds decides on the runner, ``kind`` is what the caller expected.
 
-    ``options`` are those of ``runners.base.Options`` that were given, by name. Arrays in ``config`` must own their
+    ``options`` are those of ``runners.options.Options`` that were given, by name. Arrays in ``config`` must own their
     memory: they are kept for ``reload``, and the script is given a copy in its own framework.
     """
     recorder = _recorder()

@@ -10,7 +10,8 @@ import traceback  # noqa: F401
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .runners.base import Options, Runner
+from .runners.base import Runner
+from .runners.options import Options
 from .script import loading, parameters
 
 _ADDRESSES = ("triton+", "triton:")

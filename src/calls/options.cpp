@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
 #include <string_view>
 
 #include "arrays/scalar.hpp"
@@ -15,8 +14,22 @@
 namespace fpt {
 namespace {
 
-using Words = std::initializer_list<const char*>;
-constexpr Words modes = {"checked", "safe"};
+/// What an option may be: one of some words, or a number up to the largest.
+struct Row {
+  std::string_view name;
+  const char* words[4];  ///< a null ends them
+  int32_t largest;
+};
+
+constexpr Row rows[] = {
+#include "calls/option_rows.inc"  // generated from runners/option_table.py
+};
+
+/// None for an option of what Python runs.
+const Row* row_of(std::string_view name) noexcept {
+  const auto* found = std::find_if(std::begin(rows), std::end(rows), [&](const Row& row) { return row.name == name; });
+  return found != std::end(rows) ? found : nullptr;
+}
 
 std::string where(const fpt_arg& option) { return concat("load(..., ", option.name, "=)"); }
 
@@ -26,18 +39,21 @@ std::string text_option(const fpt_arg& option) {
   return std::string(text_of(option));
 }
 
-/// Place of a word among the valid ones.
-int32_t choice(const std::string& what, const std::string& word, Words valid) {
-  const auto* found = std::find(valid.begin(), valid.end(), word);
-  if (found != valid.end()) return static_cast<int32_t>(found - valid.begin());
+/// Place of a word among the valid ones of an option.
+int32_t choice(const std::string& what, const std::string& word, std::string_view option) {
   std::string listed;
-  for (const char* const other : valid) listed += (listed.empty() ? "" : ", ") + std::string(other);
+  const Row& row = *row_of(option);
+  for (int32_t place = 0; row.words[place]; ++place) {
+    if (word == row.words[place]) return place;
+    listed += (place > 0 ? ", " : "") + std::string(row.words[place]);
+  }
   fail(FPT_ERR_ARGUMENT, what, " is '", word, "'; valid are ", listed);
 }
 
-int32_t choice(const fpt_arg& option, Words valid) { return choice(where(option), text_option(option), valid); }
+int32_t choice(const fpt_arg& option) { return choice(where(option), text_option(option), option.name); }
 
-int32_t number(const fpt_arg& option, int32_t largest) {
+int32_t number(const fpt_arg& option) {
+  const int32_t largest = row_of(option.name)->largest;
   int64_t value = -1;
   const Scalar scalar = scalar_of(option);
   if (const auto* truth = std::get_if<bool>(&scalar))
@@ -65,31 +81,24 @@ std::string device_option(const fpt_arg& option) {
 
 constexpr int32_t real_dtypes[] = {FPT_NONE, FPT_FLOAT32, FPT_FLOAT64};
 
-struct Option {
+struct Reader {
   std::string_view name;
   void (*set)(Options&, const fpt_arg&);
 };
 
-constexpr Option core_options[] = {
-    {"layout", [](Options& to, const fpt_arg& it) { to.same_layout = choice(it, {"reversed", "same"}) == 1; }},
-    {"mode", [](Options& to, const fpt_arg& it) { to.safe = choice(it, modes) == 1; }},
-    {"dtype",
-     [](Options& to, const fpt_arg& it) { to.real_dtype = real_dtypes[choice(it, {"keep", "float32", "float64"})]; }},
-    {"inputs", [](Options& to, const fpt_arg& it) { to.copies_inputs = choice(it, {"share", "copy"}) == 1; }},
-    {"backend", [](Options& to,
-                   const fpt_arg& it) { to.backend = static_cast<Backend>(choice(it, {"auto", "python", "direct"})); }},
+constexpr Reader readers[] = {
+    {"layout", [](Options& to, const fpt_arg& it) { to.same_layout = choice(it) == 1; }},
+    {"mode", [](Options& to, const fpt_arg& it) { to.safe = choice(it) == 1; }},
+    {"dtype", [](Options& to, const fpt_arg& it) { to.real_dtype = real_dtypes[choice(it)]; }},
+    {"inputs", [](Options& to, const fpt_arg& it) { to.copies_inputs = choice(it) == 1; }},
+    {"backend", [](Options& to, const fpt_arg& it) { to.backend = static_cast<Backend>(choice(it)); }},
     {"device", [](Options& to, const fpt_arg& it) { to.device = device_option(it); }},
-    {"cast", [](Options& to, const fpt_arg& it) { to.cast = number(it, 1) != 0; }},
-    {"flags", [](Options& to, const fpt_arg& it) { to.flags = number(it, FPT_USE_DEVICE | FPT_USE_INFERENCE_MODE); }},
-    {"per", [](Options& to, const fpt_arg& it) { to.per = static_cast<Per>(choice(it, {"rank", "node", "gpu"})); }},
-    {"training", [](Options& to, const fpt_arg& it) { to.training = number(it, 1) != 0; }},
+    {"cast", [](Options& to, const fpt_arg& it) { to.cast = number(it) != 0; }},
+    {"flags", [](Options& to, const fpt_arg& it) { to.flags = number(it); }},
+    {"per", [](Options& to, const fpt_arg& it) { to.per = static_cast<Per>(choice(it)); }},
+    {"training", [](Options& to, const fpt_arg& it) { to.training = number(it) != 0; }},
 };
-
-const Option* core_option(std::string_view name) noexcept {
-  const auto* found = std::find_if(std::begin(core_options), std::end(core_options),
-                                   [&](const Option& option) { return option.name == name; });
-  return found != std::end(core_options) ? found : nullptr;
-}
+static_assert(std::size(readers) == std::size(rows));
 
 bool is_communicator(const fpt_arg& option) noexcept { return std::strcmp(option.name, "communicator") == 0; }
 
@@ -117,14 +126,15 @@ Options parse_options(Args options) {
   if (const char* mode = std::getenv("FTN_PYTORCH_MODE"); mode && *mode) {
     const auto is_mode = [](const fpt_arg& option) { return std::strcmp(option.name, "mode") == 0; };
     if (std::none_of(options.begin(), options.end(), is_mode))
-      chosen.safe = choice("the environment variable FTN_PYTORCH_MODE", mode, modes) == 1;
+      chosen.safe = choice("the environment variable FTN_PYTORCH_MODE", mode, "mode") == 1;
   }
   for (int32_t i = 0; i < options.count; ++i) {
     const std::string label = argument_label("option", i, options[i]);
     require_described(options[i], label);
     if (!options[i].name[0]) fail(FPT_ERR_ARGUMENT, label, " needs a name");
     if (!is_value(options[i])) fail(FPT_ERR_ARGUMENT, where(options[i]), " must be a single value");
-    if (const Option* option = core_option(options[i].name)) option->set(chosen, options[i]);
+    for (const Reader& reader : readers)
+      if (reader.name == options[i].name) reader.set(chosen, options[i]);
     if (is_communicator(options[i])) chosen.communicator = handle_in(options[i]);
   }
   if (chosen.device.empty() && (chosen.flags & FPT_USE_DEVICE)) chosen.device = own_gpu("cuda");
@@ -133,7 +143,7 @@ Options parse_options(Args options) {
 
 void refuse_python_options(const std::string& file, Args options, bool is_of_ranks) {
   for (const fpt_arg& option : options)
-    if (!(is_of_ranks && is_communicator(option)) && !core_option(option.name) &&
+    if (!(is_of_ranks && is_communicator(option)) && !row_of(option.name) &&
         std::strcmp(option.name, "weights_only") != 0 && !asks_for_nothing(option))
       fail(FPT_ERR_ARGUMENT, file, " is a saved model, and ", option.name,
            "= is no option of one that runs without Python: leave out ", option.name, "=");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Options of fpt_module_load() that the core or the direct path needs. Others are those of what Python runs, see
-/// runners/base.py, which gets all of them. Knows nothing of Python.
+/// runners/options.py, which gets all of them. Knows nothing of Python.
 #pragma once
 
 #include <optional>

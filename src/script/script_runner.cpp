@@ -20,7 +20,7 @@
 namespace fpt {
 namespace {
 
-/// What was given, for runners/base.py, with what the core has completed.
+/// What was given, for runners/options.py, with what the core has completed.
 Ref option_values(Args given, const Options& options) {
   Ref dict = checked(PyDict_New(), "options");
   const auto set = [&](const char* name, const Ref& value) {

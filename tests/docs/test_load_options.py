@@ -1,54 +1,49 @@
 # SPDX-License-Identifier: MIT
-"""docs/load-options.md lists the options of `load` as they are in Fortran, in the core and in Python."""
+"""Options of `load`: what the one table of them says is what the page, Python and the core have."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import subprocess
 import sys
 
 from pages import ROOT
 
-from ftn_pytorch.runners.base import Options
+from ftn_pytorch.runners.option_table import KINDS, OPTIONS, TABLE
+from ftn_pytorch.runners.options import Options
 
-ROW = re.compile(r"^\| `(\w+)`( \*)? \| (.+?) \| (.+?) \|", re.MULTILINE)
-ROWS = ROW.findall((ROOT / "docs" / "load-options.md").read_text())
-TEXT_OF = {True: "`.true.`", False: "`.false.`"}
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+import load_options  # noqa: E402
 
-
-def arguments_of(procedure: str) -> set[str]:
-    """Dummies of `load` in the generated module, without those that are no options."""
-    folder = ROOT / "fortran"
-    command = [sys.executable, "-m", "fypp", f"-I{folder}", folder / "fpt_module.fypp"]
-    source = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    listed = re.search(rf"subroutine {procedure}\(self, file_name, (.*?)\)\n", source, re.DOTALL)
-    assert listed, procedure
-    return set(re.findall(r"\w+", listed[1].replace("&", " "))) - {"stat", "errmsg"}
+VALUE_OF = {".true.": True, ".false.": False, "0": 0, "": None}
 
 
-def test_those_of_fortran() -> None:
-    names = [name for name, *_ in ROWS]
-    assert len(names) == len(set(names))
-    assert set(names) == arguments_of("module_load")
-    assert {name for name, mark, *_ in ROWS if not mark} == arguments_of("pymodule_load")
+def test_the_page_is_written_from_the_table() -> None:
+    """Mend with python docs/site/load_options.py."""
+    page = load_options.PAGE.read_text()
+    assert load_options.written(page) == page
+    assert page.count("\n| `") == len(TABLE) == len(OPTIONS)
 
 
-def test_those_of_the_core_and_of_python() -> None:
-    core = (ROOT / "src" / "calls" / "options.cpp").read_text().partition("core_options[] = {")[2].partition("};")[0]
-    core_names = set(re.findall(r'^    \{"(\w+)"', core, re.MULTILINE))
-    python_names = {field.name for field in dataclasses.fields(Options)}
-    assert len(core_names) > 8 and len(python_names) > 12
-    # config is no option there: what it holds goes to the script
-    assert core_names | python_names | {"config"} == {name for name, *_ in ROWS}
+def test_python_has_all_but_what_is_for_others() -> None:
+    """`config` goes to the script; `backend` and `per` say which process and library read the file."""
+    fields = {field.name: field.default for field in dataclasses.fields(Options)}
+    assert set(fields) == set(OPTIONS) - {"config", "backend", "per"}
+    for name, default in fields.items():
+        row = OPTIONS[name]
+        if name in ("device", "compile", "compile_backend"):
+            continue  # completed by Options.of, or by the core
+        assert default == VALUE_OF.get(row.default, row.default.strip('"')), name
 
 
-def test_defaults() -> None:
-    shown = {name: default for name, _, _, default in ROWS}
-    for field in dataclasses.fields(Options):
-        if isinstance(field.default, bool):
-            assert shown[field.name] == TEXT_OF[field.default]
-        elif isinstance(field.default, str) and field.default:
-            assert shown[field.name] == f'`"{field.default}"`'
-        elif isinstance(field.default, float):
-            assert float(shown[field.name]) == field.default
+def test_the_core_reads_each_of_its_rows() -> None:
+    code = (ROOT / "src" / "calls" / "options.cpp").read_text()
+    readers = re.findall(r'^    \{"(\w+)", \[\]', code, re.MULTILINE)
+    assert sorted(readers) == sorted(row.name for row in TABLE if row.is_read_by_core)
+
+
+def test_rows_say_how_they_are_given() -> None:
+    for row in TABLE:
+        assert row.kind in KINDS and row.meaning and row.files
+        assert not row.words or row.kind == "text" and (row.default.strip('"') in row.words)
+        assert not row.largest or row.kind in ("flag", "integer")

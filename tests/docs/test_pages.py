@@ -41,6 +41,8 @@ def test_names_of_the_library_exist() -> None:
     name = re.compile(r"\bFTN_PYTORCH_[A-Z]\w*")
     files = [*SOURCES, ROOT / "Makefile", ROOT / "CMakeLists.txt"]
     known = {found for file in files for found in name.findall(file.read_text(errors="replace"))}
+    header = (ROOT / "src" / "ftn_pytorch.h").read_text()  # names of statuses are generated from it
+    known |= {f"FTN_PYTORCH_{found}" for found in re.findall(r"\bFPT_(ERR_\w+)", header)}
     pages = {found for page in PAGES for found in name.findall(page.read_text())}
     # FTN_PYTORCH_ERR_... stands for all of them.
     assert {found for found in pages if not found.endswith("_")} - known == set()

@@ -6,6 +6,7 @@ module ftorch_tensors
    use check, only : expect
    use ftn_pytorch, only : torch_out
    use ftorch
+   use ftorch_tensor, only : torch_tensor_from_array_real32_2d, torch_tensor_from_array_real32_2d_default_layout
    use ftorch_types, only : torch_kUInt8
    implicit none
    public
@@ -70,6 +71,12 @@ contains
       call expect(all(t%get_shape() == [2, 3]) .and. all(t%get_stride() == [3, 1]), "the other layout keeps the shape")
       call t%t%copy_to(torch_out(y))
       call expect(all([transpose(y)] == [x]), "and reads the memory in the other order")
+      call torch_tensor_from_array(t, x, [2, 1, 3], torch_kCPU)
+      call expect(all(t%get_stride() == [3, 1]), "numbers of a layout that are too many")
+      call torch_tensor_from_array_real32_2d_default_layout(t, x, torch_kCPU)
+      call expect(all(t%get_stride() == [1, 2]), "the procedure for a kind and a rank, by its name")
+      call torch_tensor_from_array_real32_2d(t, x, [2, 1], torch_kCPU)
+      call expect(all(t%get_stride() == [3, 1]), "and with a layout")
       call torch_tensor_from_array(t, x(1:1, ::2), torch_kCPU)
       call expect(all(t%get_shape() == [1, 2]) .and. t%get_dtype() == torch_kFloat32, "a section")
       call t%zero()

@@ -189,11 +189,18 @@ contains
 
    subroutine copies()
       type(torch_results) :: results
+      type(cell) :: cells(3, 2)
+      complex(real64) :: c(3, 2)
       real(real64), target :: d(3, 2), wide(6, 2)
       real(real32) :: s(3, 2)
       integer :: stat
 
       call model%call("single", results)
+      call results%copy_to(1, cells%t)
+      call expect(cells(3, 2)%t == 5 .and. all(cells%id == 0), "copy into a component")
+      c = (0, 7)
+      call results%copy_to(1, c(3:1:-1, :)%re)
+      call expect(all(c%re == cells(3:1:-1, :)%t) .and. all(c%im == 7), "copy into real parts")
       call results%copy_to(1, d)
       call expect(d(3, 2) == 5, "copy of the same type")
       s = -1

@@ -12,6 +12,10 @@ program test_tensor
       real(real64) :: t = 0
    end type cell
 
+   type :: view
+      real(real64), pointer :: of(:, :)
+   end type view
+
    type(torch_pymodule) :: model
 
    call model%load(script("look.py"))
@@ -21,6 +25,8 @@ program test_tensor
    call becomes_an_argument()
    call receives_a_result()
    call shows_strided_memory()
+   call associates_a_component()
+   call takes_bounds_and_nothing()
    call refuses()
    call finish()
 
@@ -134,6 +140,45 @@ contains
       call results%to_array(1, empty)
       call expect(associated(empty) .and. size(empty) == 0, "a result without elements can be pointed to")
    end subroutine shows_strided_memory
+
+   !> The descriptor of a pointer that was never associated is what the memory held, its rank too
+   subroutine associates_a_component()
+      type(torch_tensor) :: tensor, again
+      type(torch_results) :: results
+      type(view) :: shown
+      real(real64), target :: x(2, 3)
+      integer :: times
+
+      x = reshape([1, 2, 3, 4, 5, 6], [2, 3])
+      call tensor%from_array(x)
+      call model%call("transposed", [tensor%arg()], results)
+      do times = 0, 7
+         shown = transfer(spread(257_int64*times, 1, 64), shown)
+         call tensor%to_array(shown%of)
+         call expect(associated(shown%of, x), "a component points to the memory of a tensor")
+         call again%from_array(shown%of)
+         call expect(all(again%shape() == [2, 3]), "and is an array like others")
+         shown = transfer(spread(257_int64*times, 1, 64), shown)
+         if (with_descriptors()) then
+            call results%to_array(1, shown%of)
+            call expect(all(shape(shown%of) == [3, 2]) .and. all(shown%of == transpose(x)), "and of a result")
+         end if
+      end do
+   end subroutine associates_a_component
+
+   subroutine takes_bounds_and_nothing()
+      type(torch_tensor) :: tensor
+      real(real64), target :: x(6, 4), none(3, 0)
+      real(real64), pointer :: p(:, :), q(:, :)
+
+      x = 1
+      p(-2:, 0:) => x(2::2, 2:3)
+      call tensor%from_array(p)
+      call tensor%to_array(q)
+      call expect(associated(q, p) .and. all(lbound(q) == 1), "a pointer with bounds of its own")
+      call tensor%from_array(none)
+      call expect(all(tensor%shape() == [3, 0]), "an array without elements")
+   end subroutine takes_bounds_and_nothing
 
    subroutine refuses()
       type(torch_tensor) :: tensor

@@ -63,7 +63,8 @@ def test_a_real_ftorch_is_never_hidden(prefix: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ftorch_with_make(prefix: Path, is_gnu_fortran: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sources", ["gfortran_sources", "fortran_sources"])
+def test_ftorch_with_make(sources: str, prefix: Path, is_gnu_fortran: bool, tmp_path: Path) -> None:
     """The sources that both files of pkg-config list, in their order."""
     if not is_gnu_fortran:
         pytest.skip("the flags are those of gfortran")
@@ -77,7 +78,7 @@ def test_ftorch_with_make(prefix: Path, is_gnu_fortran: bool, tmp_path: Path) ->
     for package in ("ftn_pytorch", "ftorch"):
         run("cc", *ask(package, "--cflags"), "-c", *ask(package, "--variable=c_sources"), cwd=tmp_path)
         flags = ask("ftn_pytorch", "--variable=gfortran_flags")
-        run("gfortran", *flags, "-c", *ask(package, "--variable=fortran_sources"), cwd=tmp_path)
+        run("gfortran", *flags, "-c", *ask(package, f"--variable={sources}"), cwd=tmp_path)
     libraries = ask("ftorch", "--libs")
     run("gfortran", HERE / "ftorch.f90", *tmp_path.glob("*.o"), *libraries, "-o", "program", cwd=tmp_path)
     assert run(tmp_path / "program", SCRIPT, cwd=tmp_path) == "15\n"
@@ -125,7 +126,8 @@ def test_flags_of_the_project_do_not_concern_the_modules(
         pytest.skip("these are flags of gfortran")
     c_flags = "-DCMAKE_C_FLAGS=-std=c89 -pedantic-errors -Werror"
     options = (f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_Fortran_FLAGS={flags}", c_flags)
-    assert "passes descriptors to C - yes" in configure("find_package", tmp_path, *options)
+    told = configure("find_package", tmp_path, *options)
+    assert "passes descriptors to C - yes" in told and "takes arrays of any rank - yes" in told
     run("cmake", "--build", tmp_path / "build", "--target", "ftn_pytorch_fortran", cwd=tmp_path)
 
 
@@ -235,7 +237,7 @@ def test_makefile(prefix: Path, cache: dict[str, str], is_gnu_fortran: bool, tmp
     if is_gnu_fortran:
         flags = ["FFLAGS=-std=f2008 -ffree-line-length-80 -Wall -Werror"]
     else:
-        flags = [f"CFLAGS=-I{header.parent}", "module_flags="]
+        flags = [f"CFLAGS=-I{header.parent}", "module_flags=", "modules=$(call ftn_pytorch,--variable=fortran_sources)"]
     compiler = f"FC={cache['CMAKE_Fortran_COMPILER']}"
     run("make", compiler, *flags, cwd=tmp_path, PKG_CONFIG_PATH=str(prefix / "lib" / "pkgconfig"))
     assert run(tmp_path / "program", SCRIPT, cwd=tmp_path) == "15\n"

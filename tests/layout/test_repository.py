@@ -37,8 +37,8 @@ def test_torch_is_pinned_in_one_place() -> None:
 @pytest.mark.parametrize("path", [path for path in TEXTS if path.suffix in CODE], ids=name_of)
 def test_code_files_are_short_and_licensed(path: Path) -> None:
     lines = path.read_text().splitlines()
-    # The C interface is one header and one file of Fortran interfaces, however many functions it has.
-    if name_of(path) not in ("src/ftn_pytorch.h", "fortran/fpt_c.f90"):
+    # The C interface is one header, however many functions it has.
+    if name_of(path) != "src/ftn_pytorch.h":
         assert len(lines) <= 400
     assert any("SPDX-License-Identifier: MIT" in line for line in lines[:20])
 

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from ftn_pytorch.runners.base import Options
+from ftn_pytorch.runners.options import Options
 
 
 def test_defaults_are_those_of_the_fields():

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The interface of a runner, and the options of a load."""
+"""The interface of a runner."""
 
 from __future__ import annotations
 
 import abc
 import contextlib
-import dataclasses
 import inspect
 import os
 import weakref
@@ -15,123 +14,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import FtnPytorchError, did_you_mean
 from ..script import conventions, parameters
 from ..script.conventions import TRAIN, Convention
+from .options import USE_INFERENCE_MODE, Options
 
 if TYPE_CHECKING:
     from ..ranks.communicator import Communicator
-
-USE_DEVICE = 1
-USE_INFERENCE_MODE = 2
-COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Options of ``fpt_module_load``. The core has checked those that it needs itself (calls/options.cpp)."""
-
-    layout: str = "reversed"
-    mode: str = "checked"
-    dtype: str = "keep"
-    inputs: str = "share"
-    cast: bool = False
-    device: str | None = None
-    flags: int = 0
-    """``USE_DEVICE`` (which ``device`` tells already) and ``USE_INFERENCE_MODE``."""
-    weights_only: bool = True
-    """Files whose reading would run code of theirs are refused."""
-    training: bool = False
-    """A saved model predicts in training mode."""
-    record: bool = False
-    """The hooks of a script are recorded, see ``recording``."""
-    tolerance: float = 0.0
-    """How far numbers of a recording may be from those of the script, relative to the largest."""
-    background: bool = False
-    """``ftn_pytorch_train`` of a script runs in a process of its own, see ``kit.Background``."""
-    communicator: int | None = None
-    """Handle of the MPI communicator of Fortran whose ranks train together, see ``communicator``."""
-    fallback: str | None = None
-    """The file of a model that answers where a server does not."""
-    compile: str | None = None
-    """Mode of torch.compile, None for not at all."""
-    compile_backend: str = ""
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Options:
-        """Options as a program gives them, by name, or as ``asdict`` does; ARGUMENT says what is valid."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        for name in given:
-            if name not in names:
-                text = f"load has no option {name!r}; valid are {', '.join([*names, 'backend'])}"
-                raise FtnPytorchError("ARGUMENT", text + did_you_mean(name, names))
-        values = {name: _checked(name, value) for name, value in given.items()}
-        chosen = cls(**values)
-        if chosen.compile is not None and not chosen.compile_backend:
-            chosen = dataclasses.replace(chosen, compile_backend="inductor")
-        chosen._refuse_contradictions()
-        return chosen
-
-    def _refuse_contradictions(self) -> None:
-        text = ""
-        if self.compile is None and self.compile_backend:
-            text = f"compile_backend is {self.compile_backend!r}, which has an effect together with compile= only"
-        elif self.compile not in (None, "default") and self.compile_backend != "inductor":
-            text = f'compile={self.compile!r} is a mode of compile_backend="inductor", not of {self.compile_backend!r}'
-        elif self.record and self.compile is not None:
-            text = "load is given both record= and compile=: what torch.compile has made cannot be recorded"
-        elif self.tolerance and not self.record:
-            text = f"tolerance is {self.tolerance!r}, which has an effect together with record= only"
-        elif self.background and self.communicator is not None:
-            text = "load is given both background= and communicator=: a process beside the program is no rank of MPI"
-        if text:
-            raise FtnPytorchError("ARGUMENT", text)
-
-    def refuse_compile(self, path: str, what: str) -> None:
-        """ARGUMENT where torch.compile is asked for and has nothing to do."""
-        if self.compile is not None:
-            raise FtnPytorchError(
-                "ARGUMENT", f"{path} is {what}, which torch.compile cannot work on: leave out compile="
-            )
-
-    def refuse_for_saved(self, path: str, may_average: bool = False) -> None:
-        """ARGUMENT where a saved model is asked for what scripts alone can do; ``may_average``: it may need ranks."""
-        for name in ("record", "background", *(() if may_average else ("communicator",))):
-            # the handle of a communicator may be 0
-            if getattr(self, name) is not None and getattr(self, name) is not False:
-                raise FtnPytorchError(
-                    "ARGUMENT", f"{path} is a saved model, and {name}= is for scripts: leave out {name}="
-                )
-
-    def refuse_fallback(self, path: str) -> None:
-        """ARGUMENT where a file is given another one to fall back to."""
-        if self.fallback is not None:
-            raise FtnPytorchError("ARGUMENT", f"{path} is a file and no address of a server: leave out fallback=")
-
-    def refuse_training(self, path: str, why: str) -> None:
-        """ARGUMENT where training mode is asked for and the mode cannot be chosen."""
-        if self.training:
-            raise FtnPytorchError("ARGUMENT", f"{path} {why}: leave out training=")
-
-
-def _checked(name: str, value: Any) -> Any:
-    """An option of what Python runs, as ``Options`` has it; what the core has read already stays as it is."""
-    where = f"load(..., {name}=)"
-    if name in ("weights_only", "record", "background") or (
-        name == "compile" and not isinstance(value, (str, type(None)))
-    ):
-        if not isinstance(value, int) or value not in (0, 1):
-            raise FtnPytorchError("ARGUMENT", f"{where} must be a logical, or a number between 0 and 1")
-        return bool(value) if name != "compile" else COMPILE_MODES[0] if value else None
-    if name == "compile" and value is not None and value not in COMPILE_MODES:
-        listed = f"{where} is {value!r}; valid are {', '.join(COMPILE_MODES)}"
-        raise FtnPytorchError("ARGUMENT", listed + did_you_mean(value, COMPILE_MODES))
-    if name == "communicator" and not isinstance(value, (int, type(None))):
-        raise FtnPytorchError("ARGUMENT", f"{where} must be a single integer")
-    if name == "tolerance" and not (isinstance(value, (int, float)) and 0 <= value < 1):
-        raise FtnPytorchError("ARGUMENT", f"{where} is {value!r}; it must be a number from 0 to less than 1")
-    if name in ("fallback", "compile_backend") and not isinstance(value, (str, type(None))):
-        raise FtnPytorchError("ARGUMENT", f"{where} must be a string")
-    if name == "fallback" and value == "":
-        raise FtnPytorchError("ARGUMENT", f"{where} is empty; name the file of a saved model")
-    return value
 
 
 def refuse_config(path: str, what: str, config: Mapping[str, Any]) -> None:

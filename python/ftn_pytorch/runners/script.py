@@ -17,7 +17,8 @@ from ..script import conventions, framework, loading, parameters
 from ..script.conventions import FORWARD, RESTORE, SAVE, SETUP, TRAIN, Convention
 from ..system import log, process
 from ..values import graph
-from .base import Options, Runner
+from .base import Runner
+from .options import Options
 
 RECORDING = ".ftr"
 """Files with this ending hold what is recorded of a script."""

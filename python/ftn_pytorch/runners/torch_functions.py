@@ -14,7 +14,8 @@ from ..script.conventions import Convention
 from ..script.framework import TORCH, import_torch
 from ..tensors.fortran_axes import FortranFunctions, torch_dtype
 from ..tensors.procedures import procedure
-from .base import Options, Runner
+from .base import Runner
+from .options import Options
 
 _FORTRAN = "fortran."
 _PLAIN = "plain."

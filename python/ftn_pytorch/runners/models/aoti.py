@@ -16,7 +16,8 @@ from ...script.call_text import converting, kind
 from ...script.framework import TORCH, import_torch
 from ...system import private_names, process
 from ...tensors import device
-from ..base import Options, refuse_gradients
+from ..base import refuse_gradients
+from ..options import Options
 from . import formats
 from .input_specs import ABOUT_AXES
 from .saved_model import SavedRunner

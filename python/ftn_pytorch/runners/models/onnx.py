@@ -13,7 +13,7 @@ from ...script.conventions import Convention
 from ...script.framework import NUMPY
 from ...system import process
 from ...values.dtypes import OF_ONNX
-from ..base import Options
+from ..options import Options
 from . import formats
 from .input_specs import Input
 from .onnx_bindings import Bindings

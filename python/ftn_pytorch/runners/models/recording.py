@@ -14,7 +14,8 @@ from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ...script.framework import TORCH, import_torch
 from ...script.parameters import PARAMETERS
 from ...tensors import device
-from ..base import Options, Postponed, Runner, refuse_config, refuse_gradients
+from ..base import Postponed, Runner, refuse_config, refuse_gradients
+from ..options import Options
 from . import formats
 
 SET, GET = "ftn_pytorch_set", "ftn_pytorch_get"

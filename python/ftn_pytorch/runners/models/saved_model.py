@@ -11,7 +11,8 @@ from typing import Any
 from ...errors import FtnPytorchError
 from ...script import loading, parameters
 from ...script.conventions import FORWARD, Convention
-from ..base import Options, Runner, refuse_config
+from ..base import Runner, refuse_config
+from ..options import Options
 from . import formats
 
 

@@ -18,7 +18,8 @@ from ...script.framework import TORCH, import_torch
 from ...system import fair_lock, files, private_names, process
 from ...tensors import device
 from ...values import dtype_name, is_tensor
-from ..base import USE_DEVICE, Options, Postponed, Runner, refuse_config
+from ..base import Postponed, Runner, refuse_config
+from ..options import USE_DEVICE, Options
 from . import formats, optimizer_state
 
 _CREATE = "ftn_pytorch_create_optimizer_"

@@ -17,7 +17,8 @@ from ...script.conventions import FORWARD, Convention
 from ...script.framework import NUMPY
 from ...system import log, process
 from ...values import is_tensor, results
-from ..base import USE_INFERENCE_MODE, Options, Runner, refuse_gradients
+from ..base import Runner, refuse_gradients
+from ..options import USE_INFERENCE_MODE, Options
 from .input_specs import arrange, check
 from .numpy_inputs import as_input, cast
 from .saved_model import SavedRunner

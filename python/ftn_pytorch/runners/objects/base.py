@@ -14,7 +14,8 @@ from ...checkpoint.capture import Collector
 from ...errors import FtnPytorchError, did_you_mean, summary
 from ...script.conventions import Convention
 from ...script.framework import TORCH
-from ..base import Options, Runner
+from ..base import Runner
+from ..options import Options
 
 _ANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _numbers = itertools.count(1)
