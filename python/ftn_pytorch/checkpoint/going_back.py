@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import Any
 
-from ..values import contents, graph, is_tensor, python_types, user_objects
+from ..values import contents, graph, python_types, user_objects
 from ..values.encoding import OBJECT, TAG
 from ..values.graph import Node
 from ..values.kinds import Kind
 from .comparing import AT, CLASS, GONE, TO
 from .networks import difference
-from .restoring import Restorer, Step, Undo, back_in_place, has_tag, in_place
+from .restoring import Restorer, Step, Undo, has_tag
 from .stateful import access_to, is_trainable
 
 
@@ -26,7 +26,7 @@ class GoingBack(Restorer):
         assert self.first is not None
         for node in self.first.nodes.values():
             if node.kind is Kind.OPTIMIZER:
-                self._fill_with(node.value.param_groups, self.first.groups_of(node))
+                self.fill(node.value.param_groups, self.first.groups_of(node))
             if node.is_closed or (id(node.value) in self.first.owned and node.kind is Kind.CONTAINER):
                 continue
             if access_to(node.value) is not None and node.kind not in (Kind.MODULE, Kind.OPTIMIZER):
@@ -39,7 +39,7 @@ class GoingBack(Restorer):
                 for key in {**fields, **node.fields}:
                     self._take_back_field(node, key, fields, left)
             if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
-                self._fill_with(node.value, node.items)
+                self.fill(node.value, node.items)
             if isinstance(node.mark, CodeType) and node.value.__code__ != node.mark:
                 self._put_attribute(node.value, "__code__", node.mark)
             if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
@@ -61,17 +61,15 @@ class GoingBack(Restorer):
         now = contents.mark_of(node.value, node.kind)
         if now == node.mark or contents.is_aside(node.value):
             return
+        name = self.first.name_of(node)
         if type(node.value) is bytearray:
-            self._refill_bytes(node.value, node.mark)
+            self.takes(node.value, bytearray(node.mark), None, name)
         elif type(node.value) in python_types.BUFFERS.values():
-            marks: tuple[Any, Any] = (now, node.mark)
-            before, first = (python_types.make(tag, parts, self._find_type) for tag, parts in marks)
-            put = functools.partial(python_types.refill, node.value)
-            self.add_action(lambda: put(first), lambda: lambda: put(before))
+            self.takes(node.value, python_types.make(*node.mark, self._find_type), None, name)
         elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
             self._seek(node.value, node.mark.at)
         elif not contents.is_count(node.value):
-            self.misfits.append(f"{self.first.name_of(node)} cannot be taken back: start the program again")
+            self.misfits.append(f"{name} cannot be taken back: start the program again")
 
     def add_change(self, name: str, tree: Any) -> None:
         """Note what is to be done for a place that is another one than right after the load."""
@@ -82,10 +80,7 @@ class GoingBack(Restorer):
             self._put_attribute(held.value, "__class__", self.value_of(tree))
             return
         if tag == OBJECT:
-            if node is None:
-                self.misfits.append(f"there is no {name!r} here")
-            else:
-                self._add_object(node.value, tree, name)
+            self._add_object(None if node is None else node.value, tree, name)
         elif node is not None and not is_binding and tag != GONE and node.kind not in (Kind.CONSTANT, Kind.FUNCTION):
             self._add_content(node, tree, name)
         elif (place := self.first.find(name)) is None:
@@ -111,15 +106,7 @@ class GoingBack(Restorer):
         if has_tag(tree, "defaultdict"):
             tree = {**tree, TAG: "dict"}
         value = self.value_of(tree)
-        for kind in (dict, list, set):
-            if isinstance(live, kind) and isinstance(value, kind):
-                self._fill_with(live, contents.items_in(value))
-                return
-        put = in_place(live, value)
-        if put is not None:
-            self.add_action(lambda: put(value), lambda: back_in_place(put, live))
-            if is_tensor(live) and live.is_leaf:
-                self._add_gradient(live, tree, name)
+        if self.takes(live, value, tree, name):
             return
         place = self.first.find(name)  # type: ignore[union-attr]
         if is_trainable(live) or place is None or place.key not in place.node.fields:
@@ -140,19 +127,6 @@ class GoingBack(Restorer):
     def _remove(self, node: Node, key: Any) -> None:
         remove = functools.partial(_remove, node, key)
         self._steps.append(Step(remove, functools.partial(_undo_of_field, node, key)))
-
-    def _fill_with(self, live: Any, items: Any) -> None:
-        def prepare_undo() -> Undo:
-            before = contents.items_in(live)
-            return lambda: contents.refill(live, before)  # type: ignore[arg-type]
-
-        self._steps.append(Step(lambda: contents.refill(live, items), prepare_undo))
-
-    def _refill_bytes(self, live: bytearray, data: bytes) -> None:
-        before = bytes(live)
-        self.add_action(
-            lambda: live.__setitem__(slice(None), data), lambda: lambda: live.__setitem__(slice(None), before)
-        )
 
     def _seek(self, live: Any, place: int) -> None:
         before = live.tell()
