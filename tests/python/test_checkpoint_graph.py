@@ -98,7 +98,8 @@ REFUSED = {
     "layer": ("net = torch.nn.Sequential(net)\ndef step(): net.append(torch.nn.ReLU())", ["net.(layers)/1"]),
     "other size": ("def step(): net.weight = torch.nn.Parameter(torch.ones(1, 3))", ["net has other parameters"]),
     "group": (
-        "opt = torch.optim.SGD([net.weight], 0.1)\ndef step(): opt.add_param_group({'params': [net.bias]})",
+        "class Own(torch.optim.SGD): pass\nopt = Own([net.weight], 0.1)\n"
+        "def step(): opt.add_param_group({'params': [net.bias]})",
         ["opt has other groups"],
     ),
     "hook": ("def step(): net.register_forward_hook(lambda *a: None)", ["other hooks than after the load"]),

@@ -88,7 +88,11 @@ def trained(optimizer, *sizes):
             ["of type torch.Adam in the file and torch.SGD"],
         ),
         ({"nets": [net(1, 1)]}, {"nets": [net(1, 1), net(1, 1)]}, ["nets/1 is not in the file"]),
-        ({"nets": {"a": net(1, 1)}}, {"nets": {"b": net(1, 1)}}, ["nets/b is not in the file", "there is no 'nets/a' here"]),
+        (
+            {"nets": {"a": net(1, 1)}},
+            {"nets": {"b": net(1, 1)}},
+            ["nets/b is not in the file", "there is no 'nets/a' here"],
+        ),
         ({"w": torch.zeros(3)}, {"w": torch.zeros(4)}, ["w has shape (3,) in the file and (4,) here"]),
         ({"w": np.zeros(3)}, {"w": np.zeros(3, np.int32)}, ["w has type float64 in the file and int32 here"]),
         ({"w": [1]}, {"w": {}}, ["w is of type list in the file and dict here"]),

@@ -4,26 +4,37 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator, Mapping
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ..values import contents, graph, python_types, user_objects
 from ..values.encoding import OBJECT, TAG
 from ..values.graph import Node
 from ..values.kinds import Kind
-from .comparing import AT, CLASS, GONE, TO
+from .comparing import AT, CLASS, GONE, TO, variables_of
 from .networks import difference
 from .restoring import Restorer, Step, Undo, has_tag
 from .stateful import access_to, is_trainable
+
+_CANNOT = "cannot be taken back: start the program again"
 
 
 class GoingBack(Restorer):
     """A restorer of trees by place; ``first`` is known."""
 
-    def take_back(self, left: frozenset[str]) -> None:
-        """All is as it was right after the load; the trees that are added then say what is another."""
+    def take_back(self, left: frozenset[str], now: graph.Graph) -> None:
+        """All is as it was right after the load; the trees that are added then say what is another. ``now``: what the
+        names lead to.
+        """
         assert self.first is not None
+        for name, module in self.first.modules.items():
+            if (other := sys.modules.get(name)) is not module:
+                self.add_action(_import_as(name, module), functools.partial(_import_as, name, other))
+        for name, module in now.modules.items():
+            for late in variables_of(module, now) if name not in self.first.modules else ():
+                self.misfits.append(f"{late} of a module that a call imported {_CANNOT}")
         for node in self.first.nodes.values():
             if node.kind is Kind.OPTIMIZER:
                 self.fill(node.value.param_groups, self.first.groups_of(node))
@@ -39,7 +50,7 @@ class GoingBack(Restorer):
                 for key in {**fields, **node.fields}:
                     self._take_back_field(node, key, fields, left)
             if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
-                self.fill(node.value, node.items)
+                self.fill(node.value, node.items or [])
             if isinstance(node.mark, CodeType) and node.value.__code__ != node.mark:
                 self._put_attribute(node.value, "__code__", node.mark)
             if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
@@ -65,11 +76,12 @@ class GoingBack(Restorer):
         if type(node.value) is bytearray:
             self.takes(node.value, bytearray(node.mark), None, name)
         elif type(node.value) in python_types.BUFFERS.values():
-            self.takes(node.value, python_types.make(*node.mark, self._find_type), None, name)
+            tag, parts = node.mark
+            self.takes(node.value, python_types.make(tag, parts, self._find_type), None, name)
         elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
             self._seek(node.value, node.mark.at)
         elif not contents.is_count(node.value):
-            self.misfits.append(f"{name} cannot be taken back: start the program again")
+            self.misfits.append(f"{name} {_CANNOT}")
 
     def add_change(self, name: str, tree: Any) -> None:
         """Note what is to be done for a place that is another one than right after the load."""
@@ -131,6 +143,13 @@ class GoingBack(Restorer):
     def _seek(self, live: Any, place: int) -> None:
         before = live.tell()
         self.add_action(lambda: live.seek(place), lambda: lambda: live.seek(before))
+
+
+def _import_as(name: str, module: ModuleType | None) -> Undo:
+    """What gives a name to a module for those who import it, or takes it away."""
+    return (
+        functools.partial(sys.modules.pop, name, None) if module is None else lambda: sys.modules.update({name: module})
+    )
 
 
 def _remove(node: Node, key: Any) -> None:

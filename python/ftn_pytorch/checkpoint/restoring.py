@@ -17,7 +17,18 @@ from typing import Any, NamedTuple
 from ..errors import FtnPytorchError
 from ..system import private_names
 from ..values import contents, is_array, is_tensor, loaded, python_types, user_objects
-from ..values.encoding import CYCLE, INSTANCE, LABEL, OBJECT, SAME, TAG, Decoder, FindType
+from ..values.encoding import (
+    CYCLE,
+    INSTANCE,
+    LABEL,
+    OBJECT,
+    SAME,
+    TAG,
+    Decoder,
+    FindType,
+    Unstorable,
+    find_imported_type,
+)
 from ..values.graph import Graph
 from ..values.kinds import ATOMS
 from . import networks, optimizers
@@ -34,6 +45,18 @@ _FILLED = (dict, list, set, deque)
 class Step(NamedTuple):
     do: Callable[[], Any]
     prepare_undo: Callable[[], Undo]
+
+
+class _Decoder(Decoder):
+    """Makes optimizers, too."""
+
+    def _tagged(self, tag: str, tree: Mapping[str, Any]) -> Any:
+        if tag == OBJECT:
+            raise Unstorable(f"it holds an object of type {tree['type']}, and here is none in its place")
+        if tag != optimizers.MADE:
+            return super()._tagged(tag, tree)
+        parts = self.value({name: tree[name] for name in optimizers.PARTS if name in tree})
+        return optimizers.made(find_imported_type(tree["type"]), parts)
 
 
 class Restorer:
@@ -54,10 +77,10 @@ class Restorer:
     def use(self, arrays: Mapping[str, Any]) -> None:
         """Go on with trees of the file that these are of."""
         if self.first is None:
-            self._decoder = Decoder(arrays, self._find_type)
+            self._decoder = _Decoder(arrays, self._find_type)
         else:
             known = {name: node.value for name, node in self.first.named.items()}
-            self._decoder = Decoder(arrays, self._find_type, known, self.first.knows)
+            self._decoder = _Decoder(arrays, self._find_type, known, self.first.knows)
 
     def use_of(self, arrays: Mapping[str, Any]) -> None:
         """The same, if they are not in use."""
@@ -111,9 +134,14 @@ class Restorer:
             self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
         elif is_optimizer(live):
             node = None if self.first is None else self.first.node_of(live)
-            here = live.state_dict()["param_groups"] if node is None else self.first.groups_of(node)  # type: ignore[union-attr]
+            here = live.param_groups if node is None else self.first.groups_of(node)  # type: ignore[union-attr]
+            if "parameters" in tree:
+                groups, parameters = self.value_of([tree["groups"], tree["parameters"]])
+                here = [{"params": each} for each in parameters]
+                regroup = functools.partial(optimizers.regroup, live, groups, parameters)
+                self._modules.append(Step(regroup, lambda: optimizers.undo_of(live)))
             self.misfits += optimizers.misfits_of(live, here, state, path)
-            put = functools.partial(networks.load_optimizer, live, access.put, state)
+            put = functools.partial(optimizers.load, live, access.put, state)
             self._modules.append(Step(put, lambda: _undo_of_optimizer(live, access)))
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
@@ -243,7 +271,7 @@ class Restorer:
         """Note that a live value gets what another one holds, which is of that tree; false if it cannot."""
         is_of_length = getattr(live, "maxlen", None) == getattr(value, "maxlen", None)
         if is_of_length and any(isinstance(live, kind) and isinstance(value, kind) for kind in _FILLED):
-            self.fill(live, contents.items_in(value))
+            self.fill(live, contents.items_in(value) or [])
             return True
         if (put := in_place(live, value)) is None:
             return False
@@ -252,11 +280,11 @@ class Restorer:
             self._add_gradient(live, tree, path)
         return True
 
-    def fill(self, live: Any, items: list[Any] | None) -> None:
+    def fill(self, live: Any, items: list[Any]) -> None:
         """Give a container other items, as ``contents.items_in`` tells them."""
 
         def prepare_undo() -> Undo:
-            return functools.partial(contents.refill, live, contents.items_in(live))
+            return functools.partial(contents.refill, live, contents.items_in(live) or [])
 
         self.add_action(functools.partial(contents.refill, live, items), prepare_undo)
 
@@ -278,7 +306,11 @@ def plain(tree: Any) -> Any:
         return f"the same as {tree[LABEL]}"
     if tree.get(TAG) in ("gone", "position", CYCLE) or "foreign" in tree:
         return plain(tree.get("fields", tree.get("at")))
-    return tree["state"] if has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
+    return (
+        tree["state"]
+        if tree.get(TAG) in (OBJECT, optimizers.MADE)
+        else {key: plain(each) for key, each in tree.items()}
+    )
 
 
 def has_tag(tree: Any, tag: str) -> bool:
@@ -297,7 +329,7 @@ def _undo_of(access: Access) -> Undo:
 def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
     if type(optimizer).load_state_dict is not loaded("torch").optim.Optimizer.load_state_dict:
         return _undo_of(access)
-    return networks.undo_of_optimizer(optimizer)
+    return optimizers.undo_of(optimizer)
 
 
 def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:

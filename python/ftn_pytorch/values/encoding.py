@@ -289,8 +289,6 @@ class Decoder:
             return complex(*tree["parts"])
         if tag in ("bytes", "bytearray"):
             return {"bytes": bytes, "bytearray": bytearray}[tag](base64.b64decode(tree["data"]))
-        if tag == OBJECT:
-            raise Unstorable(f"it holds an object of type {tree['type']}, and here is none in its place")
         if tag == CYCLE:
             raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
         if tag == CODE:
