@@ -85,6 +85,8 @@ class _Reader(Decoder):
         if tag == SAME:
             self.asked.add(tree[LABEL])
             return object()
+        if tree.get("factory") == "":  # a dict is filled that has its function without a name
+            return super().value({**tree, TAG: "dict"})
         is_unknown = tag == INSTANCE and ("foreign" in tree or self.find_type(tree["type"]) is None)
         if not is_unknown and tag not in (CYCLE, OBJECT, *_IN_OTHERS):
             # the device may not be here
