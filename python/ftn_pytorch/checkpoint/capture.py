@@ -6,19 +6,32 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
 from ..values import contents, is_tensor, loaded, random_states, user_objects
-from ..values.encoding import CODE, INSTALLED, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
+from ..values.encoding import (
+    CODE,
+    INSTALLED,
+    INSTANCE,
+    OBJECT,
+    TAG,
+    Encoder,
+    FindType,
+    Unstorable,
+    find_imported_type,
+)
 from ..values.graph import Graph, Node
 from ..values.kinds import Kind, kind_of
 from . import memory, optimizers
 from .stateful import access_to, is_module, is_namespace, is_optimizer, label_of
 
 ORDER = "a set whose order tells what was taken out of it: its items, but not their order,"
+WEAK = "weak"
+"""The tag of a weak reference."""
 METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
@@ -187,6 +200,8 @@ class Collector(Encoder):
         if isinstance(value, functools.partial) and type(value) is functools.partial:
             given = {"args": self._items(list(value.args), path), "keywords": self._mapping(value.keywords, path)}
             return {TAG: "partial", "func": self._encode(value.func, path), **given}
+        if type(value) is weakref.ReferenceType and value.__callback__ is None and self._known(value()) is not None:
+            return {TAG: WEAK, "of": self._encode(value(), path)}
         owner = getattr(value, "__self__", None)
         if isinstance(value, METHODS) and not isinstance(owner, (ModuleType, type, type(None))):
             name = value.__name__

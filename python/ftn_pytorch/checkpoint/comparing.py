@@ -306,6 +306,8 @@ def _is_cache(node: Node, old: Node) -> bool:
     if above is None or not isinstance(node.value, dict) or node.key[1:] not in above.fields:
         return False
     new = [each for each in node.items or () if id(each) not in known and type(each) not in ATOMS]
+    if any(kind_of(each) in graph.CODE for each in new):  # such as weak references to what is the user's
+        return False
     packages = {each.__module__.partition(".")[0] for each in (above.type, *map(type, new))}
     return len(packages) == 1 and not user_objects.is_own_module(above.type.__module__)
 

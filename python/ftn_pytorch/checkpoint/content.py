@@ -13,13 +13,14 @@ from ..values import random_states, user_objects
 from ..values.encoding import CYCLE, INSTANCE, LABEL, OBJECT, SAME, TAG, VIEW, Decoder, FindType, Unstorable
 from ..values.graph import Graph
 from . import archive, file
+from .capture import WEAK
 from .optimizers import MADE
 
 NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 """What decoding raises where nobody has written the content so."""
 
 # Another object is needed for these, which they change or are part of.
-_IN_OTHERS = (VIEW, MADE, "method", "partial", "gone", "position")
+_IN_OTHERS = (VIEW, WEAK, MADE, "method", "partial", "gone", "position", "identity", "generator")
 
 Content = tuple[dict[str, Any], Any, dict[str, Any], Mapping[str, Any]]
 """Description, state (None if a hook of a script has written it), arrays by name, parts by the number of a rank."""

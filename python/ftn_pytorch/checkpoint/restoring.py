@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
 from ..system import private_names
-from ..values import contents, is_array, is_tensor, loaded, python_types, user_objects
+from ..values import contents, is_array, is_tensor, loaded, python_types, random_states, user_objects
 from ..values.encoding import (
     CYCLE,
     INSTANCE,
@@ -32,6 +33,7 @@ from ..values.encoding import (
 from ..values.graph import Graph
 from ..values.kinds import ATOMS
 from . import networks, optimizers
+from .capture import WEAK
 from .networks import copy_tensor, difference, is_field, misfits_of
 from .stateful import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
@@ -48,9 +50,17 @@ class Step(NamedTuple):
 
 
 class _Decoder(Decoder):
-    """Makes optimizers, too."""
+    """Makes what only files have that are told against the moment after the load."""
 
     def _tagged(self, tag: str, tree: Mapping[str, Any]) -> Any:
+        if tag in ("identity", WEAK):
+            return (id if tag == "identity" else weakref.ref)(self.value(tree["of"]))
+        if tag == "tensor" and tree.get("gradient", {}).get("at") in self.arrays:
+            found = super()._tagged(tag, tree)
+            found.grad = self.value(tree["gradient"])
+            return found
+        if tag == "generator":
+            return random_states.made(tree["type"], self.value(tree["state"]))
         if tag == OBJECT:
             raise Unstorable(f"it holds an object of type {tree['type']}, and here is none in its place")
         if tag != optimizers.MADE:
