@@ -54,6 +54,22 @@ KEPT = {
     "rate that is a tensor": "rate = torch.tensor(0.5)\nopt = torch.optim.Adam(net.parameters(), rate)\n"
     "def step():\n    rate.mul_(0.5)\n    net.weight.grad = torch.ones(1, 2)\n    opt.step()\n"
     "    return net.weight.sum().item()",
+    "weak reference": "import weakref\none, ref = torch.nn.Linear(1, 1), weakref.ref(net)\n"
+    "def step():\n    global ref\n"
+    "    r, ref = ref().weight.sum().item(), weakref.ref(one)\n    return r",
+    "default without a name": "d = collections.defaultdict(lambda: collections.deque(maxlen=2))\ndef step():\n"
+    "    d[len(d) % 2].append(len(d))\n    return sum(map(sum, d.values()))",
+    "gradient of a new tensor": "w = None\ndef step():\n    global w\n"
+    "    if w is None: w = torch.ones(1, requires_grad=True)\n"
+    "    (w * 3).sum().backward()\n    return w.grad.item()",
+    "range, slice, pattern": "import re\nr, s, p = range(1), slice(1), re.compile('a')\n"
+    "def step():\n    global r, s, p\n    found = len(r), s.stop, p.findall('abAB')\n"
+    "    r, s, p = range(len(r) + 1), slice(s.stop + 1), re.compile('b', re.I)\n"
+    "    return found",
+    "legacy generator": "g = None\ndef step():\n    global g\n    g = g or np.random.RandomState(3)\n"
+    "    return g.rand()",
+    "numerator": "import fractions\nf = fractions.Fraction(1, 2)\ndef step():\n    f._numerator += 2\n"
+    "    return float(f)",
     "buffer that state_dict leaves out": "net.register_buffer('seen', torch.zeros(1), persistent=False)\n"
     "def step():\n    net.seen = net.seen + 1\n    return net.seen.item()",
     "class of an object": "class A:\n    n = 1\nclass B:\n    n = 2\na = A()\ndef step():\n    r = a.n\n"
@@ -91,6 +107,32 @@ KEPT = {
 
 # name: (script, pieces of the message)
 REFUSED = {
+    "numbers of an array": (
+        "a, t = np.zeros(2), None\ndef step():\n    global t\n    t = torch.from_numpy(a)",
+        ["t shares its numbers with a tensor, an array or a buffer"],
+    ),
+    "numbers of a parameter": (
+        "v = None\ndef step():\n    global v\n    v = net.weight.detach().numpy()",
+        ["v shares its numbers"],
+    ),
+    "numbers of a buffer of Python": (
+        "b, v = bytearray(4), None\ndef step():\n    global v\n    v = np.frombuffer(b, np.uint8)",
+        ["v shares its numbers"],
+    ),
+    "state of an optimizer": (
+        "opt, held = torch.optim.Adam(net.parameters()), None\ndef step():\n    global held\n"
+        "    net(torch.ones(1, 2)).sum().backward()\n    opt.step()\n    held = opt.state[net.weight]",
+        ["held is part of the state of opt, which is made anew. Copy it"],
+    ),
+    "optimizer with a hook": (
+        "opt = None\ndef step():\n    global opt\n    opt = torch.optim.SGD(net.parameters())\n"
+        "    opt.register_step_post_hook(print)",
+        ["opt is of type torch.optim.sgd.SGD, made after the load"],
+    ),
+    "keys that are weak": (
+        "import weakref\nd = weakref.WeakKeyDictionary()\ndef step(): d[net] = 1",
+        ["is of type weakref.ReferenceType"],
+    ),
     "network": (
         "best = None\ndef step():\n    global best\n    best = torch.nn.Linear(1, 1)",
         ["best is of type torch"],
@@ -98,7 +140,8 @@ REFUSED = {
     "layer": ("net = torch.nn.Sequential(net)\ndef step(): net.append(torch.nn.ReLU())", ["net.(layers)/1"]),
     "other size": ("def step(): net.weight = torch.nn.Parameter(torch.ones(1, 3))", ["net has other parameters"]),
     "group": (
-        "opt = torch.optim.SGD([net.weight], 0.1)\ndef step(): opt.add_param_group({'params': [net.bias]})",
+        "class Own(torch.optim.SGD): pass\nopt = Own([net.weight], 0.1)\n"
+        "def step(): opt.add_param_group({'params': [net.bias]})",
         ["opt has other groups"],
     ),
     "hook": ("def step(): net.register_forward_hook(lambda *a: None)", ["other hooks than after the load"]),
@@ -181,6 +224,25 @@ def test_a_restart_goes_on(name, made, tmp_path):
     program.restore(other, place)
     program.save(other, place)
     assert calls(other, 4) == expected, "after a second file"
+
+
+@pytest.mark.parametrize("leave", ["import sys; sys.modules.pop('module_of_graph')", "pass"], ids=["gone", "there"])
+def test_going_back_puts_modules_back_for_those_who_import(leave, made, write, tmp_path, monkeypatch, fails):
+    monkeypatch.syspath_prepend(os.path.dirname(write("module_of_graph.py", "n = 0\n")))
+    write("late_of_graph.py", "n = 0\n")
+    text = "import module_of_graph\ndef step():\n    import module_of_graph as m\n    m.n += 1\n    return m.n\n"
+    runner = made(f"{text}def leave(): {leave}\ndef late():\n    import late_of_graph\n    late_of_graph.n += 1\n")
+    calls(runner, 1)
+    program.save(runner, str(tmp_path / "state"))
+    program.call(runner, "leave")
+    calls(runner, 2)
+    program.restore(runner, str(tmp_path / "state"))
+    assert calls(runner, 1) == [2]
+    program.call(runner, "late")
+    with fails("FORMAT", "late_of_graph.n of a module that a call imported cannot be taken back"):
+        program.restore(runner, str(tmp_path / "state"))
+    for name in ("module_of_graph", "late_of_graph"):
+        sys.modules.pop(name)
 
 
 @pytest.mark.parametrize("name", REFUSED)

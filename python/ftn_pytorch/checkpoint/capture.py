@@ -6,19 +6,32 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import weakref
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
 from ..values import contents, is_tensor, loaded, random_states, user_objects
-from ..values.encoding import CODE, INSTALLED, INSTANCE, OBJECT, TAG, Encoder, FindType, Unstorable, find_imported_type
+from ..values.encoding import (
+    CODE,
+    INSTALLED,
+    INSTANCE,
+    OBJECT,
+    TAG,
+    Encoder,
+    FindType,
+    Unstorable,
+    find_imported_type,
+)
 from ..values.graph import Graph, Node
 from ..values.kinds import Kind, kind_of
 from . import memory, optimizers
 from .stateful import access_to, is_module, is_namespace, is_optimizer, label_of
 
 ORDER = "a set whose order tells what was taken out of it: its items, but not their order,"
+WEAK = "weak"
+"""The tag of a weak reference."""
 METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
@@ -138,11 +151,12 @@ class Collector(Encoder):
         if access is not None:
             if (kind := random_states.kind_of_generator(value)) is not None and self._first is not None:
                 return {TAG: "generator", "type": kind, "state": self.encode_state(access.get(), path)}
-            if self._first is not None or self._is_within_state or self._is_replaced:
-                what = f"{path} is {type_of(value)}"
-                raise Unstorable(
-                    what if self._first is None or self._is_within_state else f"{what}, made after the load"
-                )
+            if self._first is not None and not self._is_within_state:
+                if (made := self._remade(value, access.get, path)) is None:
+                    raise Unstorable(f"{path} is {type_of(value)}, made after the load")
+                return made
+            if self._is_within_state or self._is_replaced:
+                raise Unstorable(f"{path} is {type_of(value)}")
             return self.with_state(value, path)
         if user_objects.is_plain(type(value)):
             return self._instance(value, path)
@@ -151,6 +165,29 @@ class Collector(Encoder):
         if self._is_within_state:
             return None
         return self._instance(value, path) if self._makes_again(value) else self._callable(value, path)
+
+    def _remade(self, value: Any, get: Callable[[], Any], path: str) -> dict | None:
+        """The tree of an object with a state that a call has made, if a restart can make it of that."""
+        if user_objects.is_plain(type(value)):
+            return self._instance(value, path)
+        made = {TAG: optimizers.MADE, "type": user_objects.name_of(type(value))}
+        if optimizers.can_be_made(value):
+            if any(self._known(each) is not None for each in value.param_groups):
+                raise Unstorable(f"{path} has a group of another optimizer, made after the load")
+            defaults = self.encode_state(value.defaults, path)
+            return {**self.with_state(value, path), **made, **self.groups_of(value, path), "defaults": defaults}
+        if optimizers.is_its_state(value, state := get()):
+            optimizer = self._encode(value.optimizer, f"{path}.optimizer")
+            return {**made, "optimizer": optimizer, "state": self.encode_state(state, path)}
+        return None
+
+    def groups_of(self, optimizer: Any, path: str) -> dict[str, Any]:
+        """The groups of an optimizer and the tensors in them, which a restart finds by their names."""
+        every = [each for group in optimizer.param_groups for each in group["params"]]
+        if any((node := self._known(each)) is not None and node.is_closed for each in every):
+            raise Unstorable(f"{path} trains tensors of an object that keeps its state itself, made after the load")
+        groups = self._items(optimizer.param_groups, f"{path}.param_groups")
+        return {"groups": groups, "parameters": [self._items(each["params"], path) for each in optimizer.param_groups]}
 
     def _makes_again(self, value: Any) -> bool:
         """True for an object of a class of a package that the script knows after the load, and that is its fields."""
@@ -163,6 +200,8 @@ class Collector(Encoder):
         if isinstance(value, functools.partial) and type(value) is functools.partial:
             given = {"args": self._items(list(value.args), path), "keywords": self._mapping(value.keywords, path)}
             return {TAG: "partial", "func": self._encode(value.func, path), **given}
+        if type(value) is weakref.ReferenceType and value.__callback__ is None and self._known(value()) is not None:
+            return {TAG: WEAK, "of": self._encode(value(), path)}
         owner = getattr(value, "__self__", None)
         if isinstance(value, METHODS) and not isinstance(owner, (ModuleType, type, type(None))):
             name = value.__name__
@@ -206,6 +245,7 @@ class Collector(Encoder):
         access: Any = access_to(value)
         if is_optimizer(value):
             optimizers.require_groups(value, path)
+            self._refuse_shared_state(value, path)
         state = access.get()
         if is_optimizer(value):
             optimizers.require_step(value, state, path)
@@ -227,6 +267,16 @@ class Collector(Encoder):
         if self._first is None and (is_module(value) or is_optimizer(value)):
             tree["fields"] = self._fields_of_layers(value, path)
         return tree
+
+    def _refuse_shared_state(self, optimizer: Any, path: str) -> None:
+        """A restart makes the state of parameters anew: who else holds it would hold what it was."""
+        held = [(optimizer.state, each) for each in optimizer.state.values()]
+        moments = [(owner, each) for _, owner in held if type(owner) is dict for each in owner.values()]
+        held += [pair for pair in moments if is_tensor(pair[1])]
+        for owner, each in held:
+            node = self._now.node_of(each)
+            if node is not None and (node.ways > 1 or node.parent is None or node.parent.value is not owner):
+                raise Unstorable(f"{self._now.path(node)} is part of the state of {path}, which is made anew. Copy it")
 
     def _fields_of_layers(self, value: Any, path: str) -> dict[str, dict[str, Any]]:
         """Fields of layers of own classes that ``state_dict`` leaves out, as far as they can be kept."""

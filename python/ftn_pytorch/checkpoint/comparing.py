@@ -13,9 +13,10 @@ from ..values import contents, graph, is_array, is_tensor, python_types, user_ob
 from ..values.code_names import named_by
 from ..values.contents import keeps_by_class
 from ..values.encoding import TAG, Unstorable
-from ..values.graph import Node
+from ..values.graph import Graph, Node
 from ..values.held import results_in
 from ..values.kinds import ATOMS, Kind, kind_of, qualities
+from . import optimizers
 from .capture import METHODS, ORDER, Collector, type_of
 from .stateful import access_to, is_module, is_optimizer
 
@@ -57,9 +58,13 @@ class Changes(Collector):
                 raise
             except Exception as failure:  # of a class whose objects cannot be asked
                 raise Unstorable(f"{name} cannot be looked at ({summary(failure)})") from failure
-        for node in self._now.nodes.values():
-            if node.kind is Kind.NAMESPACE and self._first.node_of(node.value) is None:
-                self._refuse_late(node)
+        for name, module in self._now.modules.items():
+            if self._first.node_of(vars(module)) is not None:
+                continue
+            if name in self._first.modules:
+                raise Unstorable(f"{name} is a module in place of one that had this name")
+            for late in variables_of(module, self._now):
+                raise Unstorable(f"{late} is in a module that was imported after the load. Import it at the top")
         replaced = {id(each.value) for each in self._stands_for.values()}
         for name, old in self._first.named.items():
             is_kept = access_to(old.value) is not None or old.kind is Kind.TENSOR
@@ -67,20 +72,6 @@ class Changes(Collector):
             if is_kept and not is_there:
                 self.left_out[name] = "nothing leads to it"
         return found
-
-    def _refuse_late(self, module: Node) -> None:
-        """What a module of the user that was imported after the load held at first is not known."""
-        codes = [node.value.__code__ for node in self._now.nodes.values() if isinstance(node.value, FunctionType)]
-        stored = {name for code in codes for name in named_by(code, "STORE_GLOBAL", "STORE_ATTR")}
-        label = str(module.value.get("__name__"))
-        if (known := self._first.named.get(label)) is not None and known.kind is Kind.NAMESPACE:  # type: ignore[union-attr]
-            raise Unstorable(f"{label} is a module in place of one that had this name")
-        for name, value in module.fields.items():
-            is_fixed = kind_of(value) in graph.CODE or (kind_of(value) is Kind.CONSTANT and name not in stored)
-            if not (is_fixed or contents.is_aside(value)):
-                raise Unstorable(
-                    f"{label}.{name} is in a module that was imported after the load. Import it at the top"
-                )
 
     def _known(self, value: Any) -> Node | None:
         return self._stands_for.get(id(value)) or super()._known(value)
@@ -138,9 +129,10 @@ class Changes(Collector):
                 raise Unstorable(f"{name} is a function whose __code__ is another one")
             self._add_cached(node, name)
         elif access_to(value) is not None:
-            self._require_parts(node, old, name)
-            if not is_owned:
-                found[name] = self.with_state(value, name)
+            if is_owned:
+                self._require_parts(node, old, name)
+            else:
+                found[name] = self._state_of(node, old, name)
         elif node.kind is Kind.UNKNOWN and id(value) not in self._renewed:
             self._add_unknown(node, old, name, found)
         if not (is_owned and node.kind in (Kind.CONTAINER, Kind.OBJECT)):
@@ -213,9 +205,9 @@ class Changes(Collector):
     def _add_closed(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
         """Of an object with a state, and of what only such leads to, what its state leaves out."""
         assert self._first is not None
-        if not node.is_closed and not old.is_hidden and name not in self._transient:
-            self._require_parts(node, old, name)
-            found[name] = self.with_state(node.value, name)
+        is_told = not node.is_closed or (not old.is_closed and access_to(node.value) is not None)
+        if is_told and not old.is_hidden and name not in self._transient:
+            found[name] = self._state_of(node, old, name)
         if not self._is_told_by_user(node):
             return
         met, mine = self.met(), dict[str, Any]()
@@ -243,16 +235,24 @@ class Changes(Collector):
             node = node.parent
         return user_objects.is_own_module(node.type.__module__)
 
-    def _require_parts(self, node: Node, old: Node, name: str) -> None:
-        """A state only fits into what has the same parts."""
+    def _state_of(self, node: Node, old: Node, name: str) -> dict[str, Any]:
+        is_regrouped = self._require_parts(node, old, name)
+        tree = self.with_state(node.value, name)
+        return {**tree, **self.groups_of(node.value, name)} if is_regrouped else tree
+
+    def _require_parts(self, node: Node, old: Node, name: str) -> bool:
+        """A state only fits into what has the same parts. True for an optimizer that has others, which can be told."""
         if node.kind is Kind.GENERATOR and node.mark != old.mark:
             raise Unstorable(f"{name} has spawned others since the load, which its state does not tell")
-        if node.mark != old.mark and None not in (node.mark, old.mark):
-            what = "groups of parameters" if is_optimizer(node.value) else "parameters or buffers"
-            raise Unstorable(
-                f"{name} has other {what} than after the load, so that its state would not fit into what a restart "
-                "makes. Make it so at the top of the script"
-            )
+        if node.mark == old.mark or None in (node.mark, old.mark):
+            return False
+        if optimizers.can_be_made(node.value):
+            return True
+        what = "groups of parameters" if is_optimizer(node.value) else "parameters or buffers"
+        raise Unstorable(
+            f"{name} has other {what} than after the load, so that its state would not fit into what a restart makes. "
+            "Make it so at the top of the script"
+        )
 
     def _add_numbers(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
         value = node.value
@@ -290,12 +290,24 @@ class Changes(Collector):
             raise Unstorable(f"{name} is of type {node.type.__module__}.{node.type.__qualname__}")
 
 
+def variables_of(module: ModuleType, now: Graph) -> Iterator[str]:
+    """What a module of the user may hold that it did not hold at first: all but code, and constants that stay."""
+    codes = [node.value.__code__ for node in now.nodes.values() if isinstance(node.value, FunctionType)]
+    stored = {name for code in codes for name in named_by(code, "STORE_GLOBAL", "STORE_ATTR")}
+    for name, value in contents.fields_in(vars(module), Kind.NAMESPACE).items():
+        is_fixed = kind_of(value) in graph.CODE or (kind_of(value) is Kind.CONSTANT and name not in stored)
+        if not (is_fixed or contents.is_aside(value)):
+            yield f"{module.__name__}.{name}"
+
+
 def _is_cache(node: Node, old: Node) -> bool:
     """True for a dict of an object of a package in which new objects of this package are, which makes them again."""
     above, known = node.parent, set(map(id, old.items or ()))
     if above is None or not isinstance(node.value, dict) or node.key[1:] not in above.fields:
         return False
     new = [each for each in node.items or () if id(each) not in known and type(each) not in ATOMS]
+    if any(kind_of(each) in graph.CODE for each in new):  # such as weak references to what is the user's
+        return False
     packages = {each.__module__.partition(".")[0] for each in (above.type, *map(type, new))}
     return len(packages) == 1 and not user_objects.is_own_module(above.type.__module__)
 

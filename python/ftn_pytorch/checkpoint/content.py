@@ -13,12 +13,14 @@ from ..values import random_states, user_objects
 from ..values.encoding import CYCLE, INSTANCE, LABEL, OBJECT, SAME, TAG, VIEW, Decoder, FindType, Unstorable
 from ..values.graph import Graph
 from . import archive, file
+from .capture import WEAK
+from .optimizers import MADE
 
 NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 """What decoding raises where nobody has written the content so."""
 
 # Another object is needed for these, which they change or are part of.
-_IN_OTHERS = (VIEW, "method", "partial", "gone", "position")
+_IN_OTHERS = (VIEW, WEAK, MADE, "method", "partial", "gone", "position", "identity", "generator")
 
 Content = tuple[dict[str, Any], Any, dict[str, Any], Mapping[str, Any]]
 """Description, state (None if a hook of a script has written it), arrays by name, parts by the number of a rank."""
@@ -51,12 +53,10 @@ def _decode(found: Content, path: str, find_type: FindType, first: Graph | None)
         kind = find_type(name)
         return user_objects.without_code(kind) if isinstance(kind, type) and user_objects.is_plain(kind) else kind
 
-    places = _Places(find)
-    decoder = Decoder(found[2], find) if first is None else Decoder(found[2], find, knows=first.knows)
+    reader = _Reader(found[2], find, knows=(lambda code: False) if first is None else first.knows)
     try:
-        places.trees.append(places.in_place(found[1]))
-        decoder.value(places.trees)
-        lost = places.asked - places.made - (set() if first is None else first.named.keys())
+        reader.value(found[1])
+        lost = reader.asked - reader.known.keys() - (set() if first is None else first.named.keys())
         if lost and not found[0].get("shared"):  # with which names the file of rank 0 goes
             raise Unstorable(f"it refers to {min(lost)}, which is not there")
     except NOT_UNDERSTOOD as failure:
@@ -73,34 +73,28 @@ class _InPlace:
         raise Unstorable(f"{self._kind} stands in a set, or as a key, where no restart can put it back")
 
 
-class _Places:
-    """Trees without what is changed in place, or lies in something else; ``trees`` has what that holds."""
+class _Reader(Decoder):
+    """Makes what can be made, but for what is changed in place, or lies in something else."""
 
-    def __init__(self, find: FindType) -> None:
-        self._find = find
-        self.trees: list[Any] = []
-        self.made: set[str] = set()
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         self.asked: set[str] = set()
 
-    def in_place(self, tree: Any) -> Any:
-        """Without devices, too."""
-        if isinstance(tree, list):
-            return [self.in_place(each) if isinstance(each, (dict, list)) else each for each in tree]
-        if not isinstance(tree, dict):
-            return tree
-        tag = tree.get(TAG)
+    def value(self, tree: Any) -> Any:
+        if not isinstance(tree, dict) or (tag := tree.get(TAG)) is None:
+            return super().value(tree)
         if tag == SAME:
             self.asked.add(tree[LABEL])
             return object()
-        if tag is not None and LABEL in tree:
-            self.made.add(tree[LABEL])
-        parts = {key: self.in_place(each) for key, each in tree.items() if tag != "tensor" or key != "device"}
-        is_unknown = tag == INSTANCE and ("foreign" in tree or self._find(tree["type"]) is None)
-        if is_unknown or tag in (CYCLE, OBJECT, *_IN_OTHERS):
-            # A program without Python takes gradients away, and a restart passes over these.
-            self.trees.append({key: each for key, each in parts.items() if key not in (TAG, "gradients")})
-            return object() if tag in _IN_OTHERS else _InPlace(tree.get("type", "what refers to itself"))
-        return parts
+        if tree.get("factory") == "":  # a dict is filled that has its function without a name
+            return super().value({**tree, TAG: "dict"})
+        is_unknown = tag == INSTANCE and ("foreign" in tree or self.find_type(tree["type"]) is None)
+        if not is_unknown and tag not in (CYCLE, OBJECT, *_IN_OTHERS):
+            # the device may not be here
+            return super().value({key: each for key, each in tree.items() if tag != "tensor" or key != "device"})
+        # A program without Python takes gradients away, and a restart passes over these.
+        super().value({key: each for key, each in tree.items() if key not in (TAG, "gradients")})
+        return self._made(tree, object() if tag in _IN_OTHERS else _InPlace(tree.get("type", "what refers to itself")))
 
 
 def not_understood(path: str, failure: Exception) -> FtnPytorchError:

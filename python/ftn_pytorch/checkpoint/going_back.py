@@ -4,29 +4,40 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator, Mapping
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
-from ..values import contents, graph, is_tensor, python_types, user_objects
+from ..values import contents, graph, python_types, user_objects
 from ..values.encoding import OBJECT, TAG
 from ..values.graph import Node
 from ..values.kinds import Kind
-from .comparing import AT, CLASS, GONE, TO
+from .comparing import AT, CLASS, GONE, TO, variables_of
 from .networks import difference
-from .restoring import Restorer, Step, Undo, back_in_place, has_tag, in_place
+from .restoring import Restorer, Step, Undo, has_tag
 from .stateful import access_to, is_trainable
+
+_CANNOT = "cannot be taken back: start the program again"
 
 
 class GoingBack(Restorer):
     """A restorer of trees by place; ``first`` is known."""
 
-    def take_back(self, left: frozenset[str]) -> None:
-        """All is as it was right after the load; the trees that are added then say what is another."""
+    def take_back(self, left: frozenset[str], now: graph.Graph) -> None:
+        """All is as it was right after the load; the trees that are added then say what is another. ``now``: what the
+        names lead to.
+        """
         assert self.first is not None
+        for name, module in self.first.modules.items():
+            if (other := sys.modules.get(name)) is not module:
+                self.add_action(_import_as(name, module), functools.partial(_import_as, name, other))
+        for name, module in now.modules.items():
+            for late in variables_of(module, now) if name not in self.first.modules else ():
+                self.misfits.append(f"{late} of a module that a call imported {_CANNOT}")
         for node in self.first.nodes.values():
             if node.kind is Kind.OPTIMIZER:
-                self._fill_with(node.value.param_groups, self.first.groups_of(node))
+                self.fill(node.value.param_groups, self.first.groups_of(node))
             if node.is_closed or (id(node.value) in self.first.owned and node.kind is Kind.CONTAINER):
                 continue
             if access_to(node.value) is not None and node.kind not in (Kind.MODULE, Kind.OPTIMIZER):
@@ -39,7 +50,7 @@ class GoingBack(Restorer):
                 for key in {**fields, **node.fields}:
                     self._take_back_field(node, key, fields, left)
             if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
-                self._fill_with(node.value, node.items)
+                self.fill(node.value, node.items or [])
             if isinstance(node.mark, CodeType) and node.value.__code__ != node.mark:
                 self._put_attribute(node.value, "__code__", node.mark)
             if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
@@ -61,17 +72,16 @@ class GoingBack(Restorer):
         now = contents.mark_of(node.value, node.kind)
         if now == node.mark or contents.is_aside(node.value):
             return
+        name = self.first.name_of(node)
         if type(node.value) is bytearray:
-            self._refill_bytes(node.value, node.mark)
+            self.takes(node.value, bytearray(node.mark), None, name)
         elif type(node.value) in python_types.BUFFERS.values():
-            marks: tuple[Any, Any] = (now, node.mark)
-            before, first = (python_types.make(tag, parts, self._find_type) for tag, parts in marks)
-            put = functools.partial(python_types.refill, node.value)
-            self.add_action(lambda: put(first), lambda: lambda: put(before))
+            tag, parts = node.mark
+            self.takes(node.value, python_types.make(tag, parts, self._find_type), None, name)
         elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
             self._seek(node.value, node.mark.at)
         elif not contents.is_count(node.value):
-            self.misfits.append(f"{self.first.name_of(node)} cannot be taken back: start the program again")
+            self.misfits.append(f"{name} {_CANNOT}")
 
     def add_change(self, name: str, tree: Any) -> None:
         """Note what is to be done for a place that is another one than right after the load."""
@@ -82,10 +92,7 @@ class GoingBack(Restorer):
             self._put_attribute(held.value, "__class__", self.value_of(tree))
             return
         if tag == OBJECT:
-            if node is None:
-                self.misfits.append(f"there is no {name!r} here")
-            else:
-                self._add_object(node.value, tree, name)
+            self._add_object(None if node is None else node.value, tree, name)
         elif node is not None and not is_binding and tag != GONE and node.kind not in (Kind.CONSTANT, Kind.FUNCTION):
             self._add_content(node, tree, name)
         elif (place := self.first.find(name)) is None:
@@ -111,15 +118,7 @@ class GoingBack(Restorer):
         if has_tag(tree, "defaultdict"):
             tree = {**tree, TAG: "dict"}
         value = self.value_of(tree)
-        for kind in (dict, list, set):
-            if isinstance(live, kind) and isinstance(value, kind):
-                self._fill_with(live, contents.items_in(value))
-                return
-        put = in_place(live, value)
-        if put is not None:
-            self.add_action(lambda: put(value), lambda: back_in_place(put, live))
-            if is_tensor(live) and live.is_leaf:
-                self._add_gradient(live, tree, name)
+        if self.takes(live, value, tree, name):
             return
         place = self.first.find(name)  # type: ignore[union-attr]
         if is_trainable(live) or place is None or place.key not in place.node.fields:
@@ -141,22 +140,16 @@ class GoingBack(Restorer):
         remove = functools.partial(_remove, node, key)
         self._steps.append(Step(remove, functools.partial(_undo_of_field, node, key)))
 
-    def _fill_with(self, live: Any, items: Any) -> None:
-        def prepare_undo() -> Undo:
-            before = contents.items_in(live)
-            return lambda: contents.refill(live, before)  # type: ignore[arg-type]
-
-        self._steps.append(Step(lambda: contents.refill(live, items), prepare_undo))
-
-    def _refill_bytes(self, live: bytearray, data: bytes) -> None:
-        before = bytes(live)
-        self.add_action(
-            lambda: live.__setitem__(slice(None), data), lambda: lambda: live.__setitem__(slice(None), before)
-        )
-
     def _seek(self, live: Any, place: int) -> None:
         before = live.tell()
         self.add_action(lambda: live.seek(place), lambda: lambda: live.seek(before))
+
+
+def _import_as(name: str, module: ModuleType | None) -> Undo:
+    """What gives a name to a module for those who import it, or takes it away."""
+    return (
+        functools.partial(sys.modules.pop, name, None) if module is None else lambda: sys.modules.update({name: module})
+    )
 
 
 def _remove(node: Node, key: Any) -> None:

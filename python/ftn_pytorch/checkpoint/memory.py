@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import array
+import ctypes
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +26,7 @@ class Shared:
             if begin := now.memories.get(id(node.value)):
                 groups[begin].append(node.value)
         self._groups = {begin: each for begin, each in groups.items() if len(each) > 1 and _overlap(each)}
+        self._across = set() if first is None else _across(now)
 
     def require_as_before(self, value: Any, name: str) -> None:
         """Unstorable if a tensor shares memory, or a parameter with other networks, since a call of the script."""
@@ -35,6 +39,7 @@ class Shared:
 
     def told(self, value: Any, path: str, put: Callable[[str, Any], str]) -> dict[str, Any] | None:
         """The tree of a tensor as a view, None for one that is no view, or that the load makes again as one."""
+        self._refuse_across(value, path)
         begin = self._now.memories.get(id(value), 0)
         group = self._groups.get(begin)
         if group is None or (self._first is not None and self._first.node_of(value) is not None):
@@ -57,9 +62,10 @@ class Shared:
 
     def told_of_array(self, value: Any, path: str) -> dict[str, Any] | None:
         """The same for an array of NumPy that is a view of one that has a name."""
-        root: Any = getattr(value, "base", None)
-        while is_array(getattr(root, "base", None)):
-            root = root.base
+        self._refuse_across(value, path)
+        root = _root(value)
+        if root is value:
+            return None
         node = self._now.node_of(root) if is_array(root) else None
         if node is None or (self._first is not None and self._first.node_of(value) is not None):
             return None
@@ -69,6 +75,42 @@ class Shared:
         offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
         tree = {TAG: VIEW, "type": value.dtype.str, "sizes": list(value.shape), "strides": list(value.strides)}
         return {**tree, "offset": offset, "of": self._first.name_of(known)}  # type: ignore[union-attr]
+
+    def _refuse_across(self, value: Any, path: str) -> None:
+        """What a call has made over the memory of another kind would be made with a memory of its own."""
+        if id(value) in self._across and self._first is not None and self._first.node_of(value) is None:
+            raise Unstorable(f"{path} shares its numbers with a tensor, an array or a buffer of another kind. Copy it")
+
+
+def _root(array: Any) -> Any:
+    """The array that owns the memory of a view, as far as NumPy knows."""
+    while is_array(getattr(array, "base", None)):
+        array = array.base
+    return array
+
+
+def _across(now: Graph) -> set[int]:
+    """Tensors, arrays and buffers of Python that look at the memory of another kind."""
+    extents = []
+    for node in now.nodes.values():
+        if id(node.value) in now.memories:
+            storage = node.value.untyped_storage()
+            extents.append((storage.data_ptr(), storage.nbytes(), "tensor", id(node.value)))
+        elif is_array(node.value):
+            root = _root(node.value)
+            extents.append((root.__array_interface__["data"][0], root.nbytes, "array", id(node.value)))
+        elif isinstance(node.value, (bytearray, array.array)) and len(node.value):
+            begin = ctypes.addressof(ctypes.c_char.from_buffer(node.value))
+            extents.append((begin, memoryview(node.value).nbytes, "buffer", id(node.value)))
+    found: set[int] = set()
+    last, together = 0, list[tuple[str, int]]()
+    for begin, size, kind, value in [*sorted(extents), (sys.maxsize, 0, "", 0)]:
+        if begin >= last:
+            found.update(each for _, each in together if len({of for of, _ in together}) > 1)
+            together = []
+        last = max(last, begin + size)
+        together.append((kind, value))
+    return found
 
 
 def _overlap(tensors: list[Any]) -> bool:

@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Optimizers of torch: what of one cannot be written, and whether its next step takes a state."""
+"""Optimizers of torch: what of one cannot be written, whether its next step takes a state, and how one is made anew."""
 
 from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import summary
+from ..system import private_names
 from ..values import is_tensor, loaded
+from ..values.contents import fields_in
 from ..values.encoding import Unstorable
+from ..values.kinds import Kind, kind_of
+from .networks import copy_tensor, difference
+
+MADE = "made"
+"""The tag of an optimizer or a scheduler that a call has made."""
+PARTS = ("groups", "defaults", "optimizer", "state")
 
 
 def require_groups(optimizer: Any, path: str) -> None:
@@ -29,7 +37,7 @@ def require_groups(optimizer: Any, path: str) -> None:
 def require_step(optimizer: Any, state: Mapping[str, Any], path: str) -> None:
     """Unstorable if a restart would refuse the state of this optimizer."""
     if _has_state_of_torch(optimizer):
-        for misfit in misfits_of(optimizer, state["param_groups"], state, path):
+        for misfit in misfits_of(optimizer, optimizer.param_groups, state, path):
             raise Unstorable(misfit)
 
 
@@ -37,18 +45,53 @@ def _has_state_of_torch(optimizer: Any) -> bool:
     return bool(type(optimizer).state_dict is loaded("torch").optim.Optimizer.state_dict)
 
 
+def can_be_made(value: Any) -> bool:
+    """True for an optimizer that is its groups, its state, and what torch puts into the class."""
+    if kind_of(value) is not Kind.OPTIMIZER or not type(value).__module__.startswith("torch.optim"):
+        return False
+    own = [each for name, each in fields_in(value, Kind.OPTIMIZER).items() if name != "defaults"]
+    # A scheduler counts the steps of its optimizer, for a warning.
+    return not any(private_names.hooks_of(value)) and all(kind_of(each) is Kind.INSTALLED for each in own)
+
+
+def is_its_state(value: Any, state: Any) -> bool:
+    """True for a scheduler of torch that is its state and its optimizer, and nothing else."""
+    if kind_of(value) is not Kind.SCHEDULER or not type(value).__module__.startswith("torch.optim"):
+        return False
+    fields = {name: each for name, each in vars(value).items() if name != "optimizer"}
+    return fields.keys() == state.keys() and all(state[name] is each for name, each in fields.items())
+
+
+def made(kind: Any, parts: Mapping[str, Any]) -> Any:
+    """An optimizer or scheduler of these parts."""
+    optim = loaded("torch").optim
+    is_scheduler = "optimizer" in parts
+    base = optim.lr_scheduler.LRScheduler if is_scheduler else optim.Optimizer
+    if not (isinstance(kind, type) and issubclass(kind, base) and kind.__module__.startswith("torch.optim")):
+        raise Unstorable(f"it holds an object of {kind}, which is no {base.__name__} of torch")
+    if is_scheduler:
+        found: Any = object.__new__(kind)
+        found.optimizer = parts["optimizer"]
+        found.load_state_dict(parts["state"])
+    else:
+        found = kind([{"params": each["params"]} for each in parts["groups"]])
+        found.param_groups[:], found.defaults = parts["groups"], parts["defaults"]
+        load(found, found.load_state_dict, parts["state"])
+    return found
+
+
 def misfits_of(live: Any, groups: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:
     """Why a state is not one of this optimizer, which has these groups then. Those that torch does not bring know
     themselves what they take."""
-    every = (live.param_groups, groups, state["param_groups"])
-    now, here, there = ([len(each["params"]) for each in one] for one in every)
+    here, there = ([len(each["params"]) for each in one] for one in (groups, state["param_groups"]))
     if here != there:
         yield f"{path} has groups of {there} parameters in the file and of {here} here"
-    elif now == there and type(live).__module__.startswith("torch.optim"):
-        pairs = list(zip(live.param_groups, state["param_groups"]))
+    elif type(live).__module__.startswith("torch.optim"):
+        options = [{**live.defaults, **each} for each in groups]
+        pairs = list(zip(groups, state["param_groups"]))
         twins = [_different(ours["params"], theirs["params"], state["state"]) for ours, theirs in pairs]
         try:
-            first = _after_a_step(type(live), zip(live.param_groups, twins), {}, {})
+            first = _after_a_step(type(live), zip(options, twins), {}, {})
         except Exception:
             return  # it needs more than gradients
         try:
@@ -101,3 +144,59 @@ def _twin(value: Any, like: Any) -> Any:
     if not torch.can_cast(value.dtype, like.dtype):
         raise TypeError(f"a number of type {value.dtype} in place of {like.dtype}")
     return value.clone()
+
+
+def regroup(optimizer: Any, groups: list[dict[str, Any]], parameters: list[list[Any]]) -> None:
+    """Give it these groups, with these tensors; what else is in them is part of its state."""
+    optimizer.param_groups[:] = groups
+    for group, each in zip(groups, parameters):
+        group["params"][:] = each
+
+
+def load(optimizer: Any, put: Callable[[Any], Any], state: Any) -> None:
+    """Its groups and rates stay the same objects: a scheduler may hold them."""
+    groups, held, before = optimizer.param_groups, optimizer.state, list(optimizer.param_groups)
+    put(state)
+    made, made_state = optimizer.param_groups, optimizer.state
+    if made is not groups and len(made) == len(before):
+        for old, new in zip(before, made):
+            _regroup(old, dict(new))
+        groups[:] = before
+        optimizer.param_groups = groups
+    if made_state is not held:
+        held.clear()
+        held.update(made_state)
+        optimizer.state = held
+
+
+def _regroup(old: dict[str, Any], new: dict[str, Any]) -> None:
+    for key, value in new.items():
+        rate = old.get(key)
+        if is_tensor(rate) and is_tensor(value) and rate is not value and not difference(value, rate):
+            copy_tensor(rate, value)
+            new[key] = rate
+    old["params"][:] = new["params"]
+    new["params"] = old["params"]
+    old.clear()
+    old.update(new)
+
+
+def undo_of(optimizer: Any) -> Callable[[], None]:
+    groups, held = optimizer.param_groups, optimizer.state
+    contents = [(each, dict(each), list(each["params"])) for each in groups]
+    rates = [(each, each.clone()) for group in groups for each in group.values() if is_tensor(each)]
+    states = dict(held)
+
+    def undo() -> None:
+        for group, items, parameters in contents:
+            group.clear()
+            group.update(items)
+            group["params"][:] = parameters
+        for live, old in rates:
+            copy_tensor(live, old)
+        held.clear()
+        held.update(states)
+        groups[:] = [group for group, _, _ in contents]
+        optimizer.param_groups, optimizer.state = groups, held
+
+    return undo

@@ -10,28 +10,63 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
 from ..system import private_names
-from ..values import is_array, is_tensor, loaded, python_types, user_objects
-from ..values.encoding import CYCLE, INSTANCE, LABEL, OBJECT, SAME, TAG, Decoder, FindType
+from ..values import contents, is_array, is_tensor, loaded, python_types, random_states, user_objects
+from ..values.encoding import (
+    CYCLE,
+    INSTANCE,
+    LABEL,
+    OBJECT,
+    SAME,
+    TAG,
+    Decoder,
+    FindType,
+    Unstorable,
+    find_imported_type,
+)
 from ..values.graph import Graph
+from ..values.kinds import ATOMS
 from . import networks, optimizers
-from .networks import copy_tensor, difference, is_field, listed, misfits_of
+from .capture import WEAK
+from .networks import copy_tensor, difference, is_field, misfits_of
 from .stateful import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
 
 Rebind = Callable[[Any], None]
 Undo = Callable[[], Any]
 _DICTS = (dict, defaultdict, OrderedDict, Counter)
 _DICT_TAGS = ("dict", "OrderedDict", "Counter", "defaultdict")
+_FILLED = (dict, list, set, deque)
 
 
 class Step(NamedTuple):
     do: Callable[[], Any]
     prepare_undo: Callable[[], Undo]
+
+
+class _Decoder(Decoder):
+    """Makes what only files have that are told against the moment after the load."""
+
+    def _tagged(self, tag: str, tree: Mapping[str, Any]) -> Any:
+        if tag in ("identity", WEAK):
+            return (id if tag == "identity" else weakref.ref)(self.value(tree["of"]))
+        if tag == "tensor" and tree.get("gradient", {}).get("at") in self.arrays:
+            found = super()._tagged(tag, tree)
+            found.grad = self.value(tree["gradient"])
+            return found
+        if tag == "generator":
+            return random_states.made(tree["type"], self.value(tree["state"]))
+        if tag == OBJECT:
+            raise Unstorable(f"it holds an object of type {tree['type']}, and here is none in its place")
+        if tag != optimizers.MADE:
+            return super()._tagged(tag, tree)
+        parts = self.value({name: tree[name] for name in optimizers.PARTS if name in tree})
+        return optimizers.made(find_imported_type(tree["type"]), parts)
 
 
 class Restorer:
@@ -52,10 +87,10 @@ class Restorer:
     def use(self, arrays: Mapping[str, Any]) -> None:
         """Go on with trees of the file that these are of."""
         if self.first is None:
-            self._decoder = Decoder(arrays, self._find_type)
+            self._decoder = _Decoder(arrays, self._find_type)
         else:
             known = {name: node.value for name, node in self.first.named.items()}
-            self._decoder = Decoder(arrays, self._find_type, known, self.first.knows)
+            self._decoder = _Decoder(arrays, self._find_type, known, self.first.knows)
 
     def use_of(self, arrays: Mapping[str, Any]) -> None:
         """The same, if they are not in use."""
@@ -67,27 +102,13 @@ class Restorer:
 
     def add(self, live: Any, tree: Any, path: str, rebind: Rebind | None) -> None:
         """Check one value and note what is to be done. ``rebind`` replaces the value where that is possible."""
-        if has_tag(tree, SAME):
-            self._add_same(live, tree, path, rebind)
-            return
-        if isinstance(tree, dict) and LABEL in tree and live is not None:
-            self._decoder.known[tree[LABEL]] = live
-            tree = tree["items"] if tree[TAG] == "list" else tree
-        if has_tag(tree, OBJECT):
-            self._add_object(live, tree, path)
-        elif _has_objects(tree) and not has_tag(tree, INSTANCE):
-            self._add_container(live, tree, path)
-        else:
-            self._add_plain(live, tree, path, rebind)
-
-    def _add_same(self, live: Any, tree: dict, path: str, rebind: Rebind | None) -> None:
-        value = self.value_of(tree)
+        value = self._merged(live, tree, path)
         if value is live:
             return
-        if rebind is None:
-            self.misfits.append(f"{path} is another object in the file, and cannot be replaced")
-        else:
+        if rebind is not None:
             self.add_action(lambda: rebind(value), lambda: lambda: rebind(live))
+        elif is_tensor(live) or is_array(live) or type(live) is not type(value) or live != value:
+            self.misfits.append(f"{path} {difference(value, live) or 'cannot be changed in place'}")
 
     def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo]) -> None:
         self._steps.append(Step(do, prepare_undo))
@@ -109,6 +130,9 @@ class Restorer:
 
     def _add_object(self, live: Any, tree: dict, path: str) -> None:
         access, name = access_to(live), label_of(live)
+        if live is None:
+            self.misfits.append(f"there is no {path!r} here")
+            return
         if access is None or (name != tree["type"] and not is_module(live)):
             self.misfits.append(f"{path} is of type {tree['type']} in the file and {name} here")
             return
@@ -120,9 +144,14 @@ class Restorer:
             self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
         elif is_optimizer(live):
             node = None if self.first is None else self.first.node_of(live)
-            here = live.state_dict()["param_groups"] if node is None else self.first.groups_of(node)  # type: ignore[union-attr]
+            here = live.param_groups if node is None else self.first.groups_of(node)  # type: ignore[union-attr]
+            if "parameters" in tree:
+                groups, parameters = self.value_of([tree["groups"], tree["parameters"]])
+                here = [{"params": each} for each in parameters]
+                regroup = functools.partial(optimizers.regroup, live, groups, parameters)
+                self._modules.append(Step(regroup, lambda: optimizers.undo_of(live)))
             self.misfits += optimizers.misfits_of(live, here, state, path)
-            put = functools.partial(networks.load_optimizer, live, access.put, state)
+            put = functools.partial(optimizers.load, live, access.put, state)
             self._modules.append(Step(put, lambda: _undo_of_optimizer(live, access)))
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
@@ -155,66 +184,44 @@ class Restorer:
                 held: Any = vars(layers[name])
                 self.add(held.get(key), tree, place, functools.partial(held.__setitem__, key))
 
-    def _add_container(self, live: Any, tree: Any, path: str) -> None:
-        if is_namespace(live) and isinstance(tree, dict) and tree.get(TAG) in python_types.NAMESPACES:
-            live, tree = vars(live), {TAG: "dict", "items": tree["items"]}
-        if isinstance(tree, dict) and (TAG not in tree or tree[TAG] in ("dict", "OrderedDict", "defaultdict")):
-            pairs = self._pairs(tree)
-            if not isinstance(live, dict) or set(live) != set(pairs):
-                keys = sorted(map(str, live)) if isinstance(live, dict) else type(live).__qualname__
-                self.misfits.append(f"{path} has {listed(list(map(str, pairs)))} in the file and {keys} here")
-                return
-            for key, each in pairs.items():
-                self.add(live[key], each, f"{path}/{key}", functools.partial(live.__setitem__, key))
-            return
-        items = tree if isinstance(tree, list) else tree["items"]
-        if not isinstance(live, (list, tuple)) or len(live) != len(items):
-            found = len(live) if isinstance(live, (list, tuple)) else type(live).__qualname__
-            self.misfits.append(f"{path} has {len(items)} items in the file and {found} here")
-            return
-        for index, each in enumerate(items):
-            rebind = functools.partial(live.__setitem__, index) if isinstance(live, list) else None
-            self.add(live[index], each, f"{path}/{index}", rebind)
-
-    def _add_plain(self, live: Any, tree: Any, path: str, rebind: Rebind | None) -> None:
-        value = self._merged(live, tree, path)
-        if value is live:
-            return
-        if rebind is not None:
-            self.add_action(lambda: rebind(value), lambda: lambda: rebind(live))
-        elif is_tensor(live) or is_array(live) or type(live) is not type(value) or live != value:
-            self.misfits.append(f"{path} {difference(value, live) or 'cannot be changed in place'}")
-
     def _merged(self, live: Any, tree: Any, path: str) -> Any:
         """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""
+        if type(live) in ATOMS and type(tree) in ATOMS:
+            return tree
         if has_tag(tree, CYCLE):
             return live
         if has_tag(tree, SAME):
             return self.value_of(tree)
-        if isinstance(tree, dict) and LABEL in tree and live is not None:
-            self._decoder.known[tree[LABEL]] = live
-            tree = tree["items"] if tree[TAG] == "list" else tree
-        if is_namespace(live) and has_tag(tree, type(live).__name__):
-            held = vars(live)
-            self._refill(held, self._new_content(held, {TAG: "dict", "items": tree["items"]}, path), dict(held))
-            return live
-        if has_tag(tree, INSTANCE):
-            merged = self._merged_instance(live, tree, path)
-        elif type(live) in (list, tuple) and (isinstance(tree, list) or has_tag(tree, "tuple")):
-            merged = self._merged_items(live, tree, path)
-        elif type(live) in _DICTS and isinstance(tree, dict) and tree.get(TAG, "dict") in _DICT_TAGS:
-            merged = live
-            if has_tag(tree, "defaultdict") and type(live) is not defaultdict:
-                merged = self.value_of(tree)
-            else:
-                self._refill(live, self._new_content(live, tree, path), dict(live))
-        else:
-            merged = self._replaced(live, self.value_of(tree))
-            if merged is live and is_trainable(live) and has_tag(tree, "tensor"):
-                self._add_gradient(live, tree, path)
-        if merged is not live and holds(live, is_trainable):
-            self._refuse_lost(live, merged, path)
+        if has_tag(tree, OBJECT):
+            self._add_object(live, tree, path)
+        label = tree.get(LABEL) if isinstance(tree, dict) and TAG in tree else None
+        if label is not None:
+            self._decoder.known[label] = live  # what is in it may refer to it
+        merged = live if has_tag(tree, OBJECT) else self._filled(live, tree, path)
+        if label is not None:
+            self._decoder.known[label] = merged
+        if merged is not live:
+            self._refuse_lost(live, path, difference(merged, live) or "cannot be changed in place")
         return merged
+
+    def _filled(self, live: Any, tree: Any, path: str) -> Any:
+        """The same for what is no object with a state, and told nowhere else."""
+        tag = tree.get(TAG, "dict") if isinstance(tree, dict) else "list" if isinstance(tree, list) else ""
+        kind, items = type(live), tree["items"] if tag == "list" and isinstance(tree, dict) else tree
+        if tag == INSTANCE:
+            return self._merged_instance(live, tree, path)
+        if is_namespace(live) and tag == kind.__name__:
+            self._merge_items(vars(live), vars(live), {**tree, TAG: "dict"}, path)
+        elif kind is list and tag == "list":
+            self._merge_items(live, live, items, path)
+        elif kind in _DICTS and tag in _DICT_TAGS and (kind is defaultdict or tag != "defaultdict"):
+            self._merge_items(live, live, tree, path)
+        elif kind is tuple and tag == "tuple" and "type" not in tree and len(tree["items"]) == len(live):
+            merged = self._items(live, tree["items"], path)
+            return live if contents.is_same(live, merged) else tuple(merged)
+        else:
+            return self._replaced(live, tree, path)
+        return live
 
     def _add_gradient(self, live: Any, tree: dict, path: str) -> None:
         named = {"": tree["gradient"]} if "gradient" in tree else {}
@@ -233,70 +240,70 @@ class Restorer:
     def _merged_instance(self, live: Any, tree: dict, path: str) -> Any:
         kind, name = type(live), tree["type"].partition(":")[2]
         if not user_objects.is_plain(kind) or kind.__qualname__ != name:
-            if not _has_objects(tree):
-                return self.value_of(tree)
-            self.misfits.append(f"{path} is of type {name} in the file and {kind.__qualname__} here")
-            return live
+            return self.value_of(tree)
         before = user_objects.fields(live)
         for name, each in tree["fields"].items():
             self.add(before.get(name), each, f"{path}.{name}", functools.partial(user_objects.set_field, live, name))
         if "content" in tree:
-            items = user_objects.content(live)
-            self._refill(live, self._new_content(items, tree["content"], path), items)
+            self._merge_items(live, user_objects.content(live), tree["content"], path)
         return live
 
-    def _new_content(self, items: Any, tree: Any, path: str) -> Any:
-        """The items that a container gets."""
-        if isinstance(items, list):
-            return [*self._each(items, tree, path), *map(self.value_of, tree[len(items) :])]
-        if isinstance(items, dict):
-            pairs = self._pairs(tree)
-            for key in items.keys() - pairs.keys():
-                self._refuse_lost(items[key], None, f"{path}/{key}")
-            return {
-                key: self._merged(items[key], each, f"{path}/{key}") if key in items else self.value_of(each)
-                for key, each in pairs.items()
-            }
-        return self.value_of(tree)
+    def _merge_items(self, live: Any, before: Any, tree: Any, path: str) -> None:
+        """Give a container, with these items before, those that a tree holds."""
+        if isinstance(before, list):
+            self.fill(live, self._items(before, tree, path))
+        elif isinstance(before, dict):
+            pairs = {self.value_of(key): each for key, each in tree["items"]} if TAG in tree else tree
+            for key in before.keys() - pairs.keys():
+                self._refuse_lost(before[key], f"{path}/{key}", "is not in the file")
+            merged = [self._merged(before.get(key), each, f"{path}/{key}") for key, each in pairs.items()]
+            self.fill(live, [*pairs, *merged])
+        else:
+            self.fill(live, list(self.value_of(tree)))
 
-    def _each(self, items: Iterable[Any], trees: list, path: str) -> list:
-        live = list(items)
+    def _items(self, before: Iterable[Any], trees: list, path: str) -> list[Any]:
+        live = list(before)
         for index in range(len(trees), len(live)):
-            self._refuse_lost(live[index], None, f"{path}/{index}")
+            self._refuse_lost(live[index], f"{path}/{index}", "is not in the file")
+        live += [None] * (len(trees) - len(live))
         return [self._merged(one, each, f"{path}/{index}") for index, (one, each) in enumerate(zip(live, trees))]
 
-    def _pairs(self, tree: Any) -> dict:
-        return {self.value_of(key): each for key, each in tree["items"]} if TAG in tree else tree
-
-    def _merged_items(self, live: Any, tree: Any, path: str) -> Any:
-        if type(live) is list and isinstance(tree, list):
-            self._refill(live, self._new_content(live, tree, path), list(live))
-            return live
-        if type(live) is tuple and isinstance(tree, dict) and len(tree["items"]) == len(live) and "type" not in tree:
-            items = self._each(live, tree["items"], path)
-            return live if all(one is each for one, each in zip(items, live)) else tuple(items)
-        return self.value_of(tree)
-
-    def _refill(self, live: Any, new: Any, before: Any) -> None:
-        self.add_action(lambda: user_objects.refill(live, new), lambda: lambda: user_objects.refill(live, before))
-
-    def _replaced(self, live: Any, value: Any) -> Any:
-        put = in_place(live, value)
-        if put is None:
-            return value
+    def _replaced(self, live: Any, tree: Any, path: str) -> Any:
+        value = self.value_of(tree)
         if is_tensor(live) or is_array(live):
             taken = self._taken.setdefault(id(live), value)
             if taken is not value:
                 # One array under two names; where the file has two values the second name gets an array of its own.
                 return live if _is_equal(taken, value) else value
-        self.add_action(lambda: put(value), lambda: back_in_place(put, live))
-        return live
+        return live if self.takes(live, value, tree, path) else value
 
-    def _refuse_lost(self, live: Any, value: Any, path: str) -> None:
-        """A tensor that is trained must stay itself: its optimizer would go on with what nobody uses any more."""
-        if holds(live, is_trainable):
-            why = difference(value, live) if value is not None else "is not in the file"
-            self.misfits.append(f"{path} {why or 'cannot be changed in place'}")
+    def takes(self, live: Any, value: Any, tree: Any, path: str) -> bool:
+        """Note that a live value gets what another one holds, which is of that tree; false if it cannot."""
+        is_of_length = getattr(live, "maxlen", None) == getattr(value, "maxlen", None)
+        if is_of_length and any(isinstance(live, kind) and isinstance(value, kind) for kind in _FILLED):
+            self.fill(live, contents.items_in(value) or [])
+            return True
+        if (put := in_place(live, value)) is None:
+            return False
+        self.add_action(lambda: put(value), lambda: back_in_place(put, live))
+        if is_tensor(live) and live.is_leaf:
+            self._add_gradient(live, tree, path)
+        return True
+
+    def fill(self, live: Any, items: list[Any]) -> None:
+        """Give a container other items, as ``contents.items_in`` tells them."""
+
+        def prepare_undo() -> Undo:
+            return functools.partial(contents.refill, live, contents.items_in(live) or [])
+
+        self.add_action(functools.partial(contents.refill, live, items), prepare_undo)
+
+    def _refuse_lost(self, live: Any, path: str, why: str) -> None:
+        """A tensor that is trained must stay itself: its optimizer would go on with what nobody uses any more. So must
+        what has a state.
+        """
+        if holds(live, lambda each: is_trainable(each) or access_to(each) is not None):
+            self.misfits.append(f"{path} {why}")
 
 
 def plain(tree: Any) -> Any:
@@ -309,17 +316,15 @@ def plain(tree: Any) -> Any:
         return f"the same as {tree[LABEL]}"
     if tree.get(TAG) in ("gone", "position", CYCLE) or "foreign" in tree:
         return plain(tree.get("fields", tree.get("at")))
-    return tree["state"] if has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
+    return (
+        tree["state"]
+        if tree.get(TAG) in (OBJECT, optimizers.MADE)
+        else {key: plain(each) for key, each in tree.items()}
+    )
 
 
 def has_tag(tree: Any, tag: str) -> bool:
     return isinstance(tree, dict) and tree.get(TAG) == tag
-
-
-def _has_objects(tree: Any) -> bool:
-    if isinstance(tree, list):
-        return any(map(_has_objects, tree))
-    return isinstance(tree, dict) and (has_tag(tree, OBJECT) or any(map(_has_objects, tree.values())))
 
 
 def _undo_of(access: Access) -> Undo:
@@ -334,7 +339,7 @@ def _undo_of(access: Access) -> Undo:
 def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
     if type(optimizer).load_state_dict is not loaded("torch").optim.Optimizer.load_state_dict:
         return _undo_of(access)
-    return networks.undo_of_optimizer(optimizer)
+    return optimizers.undo_of(optimizer)
 
 
 def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
@@ -345,10 +350,6 @@ def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     if is_array(live):
         fits = is_array(value) and live.flags.writeable and not difference(value, live)
         return (lambda new: live.__setitem__(..., new)) if fits else None
-    if isinstance(live, deque) and isinstance(value, deque) and live.maxlen == value.maxlen:
-        return lambda new: _refill(live, new)
-    if type(live) is set and isinstance(value, set):
-        return functools.partial(user_objects.refill, live)
     if type(live) in python_types.BUFFERS.values() and type(live) is type(value):
         return functools.partial(python_types.refill, live)
     if type(live) is bytearray and isinstance(value, bytearray):
@@ -361,11 +362,6 @@ def _can_be_changed(tensor: Any) -> bool:
     strides = tensor.stride() if tensor.layout == loaded("torch").strided else ()
     overlaps = any(stride == 0 and size > 1 for stride, size in zip(strides, tensor.shape))
     return not tensor.is_inference() and not overlaps
-
-
-def _refill(live: deque, new: deque) -> None:
-    live.clear()
-    live.extend(new)
 
 
 def back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:

@@ -252,7 +252,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         transient, attached = self._transient(), self._attached_now()
         left = frozenset((*transient, *(about.get(LEFT_OUT) or ())))
         if only is None:
-            restorer.take_back(left)
+            restorer.take_back(left, Graph(self._namespace, transient, PREFIX))
         for name, (tree, arrays) in saved.items():
             if is_of(name, transient) or (only is not None and not is_of(name, only)):
                 continue

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..system import private_names
-from . import is_array, is_number, is_tensor, loaded, python_types, random_states, user_objects
+from . import is_array, is_number, is_tensor, loaded, python_types, user_objects
 
 TAG = "~"
 OBJECT = "object"
@@ -102,7 +102,11 @@ class Encoder:
         return [self._encode(value, f"{path}/{index}") for index, value in enumerate(values)]
 
     def _pairs(self, value: Mapping, path: str) -> list:
-        return [[self._key(key, f"{path} (a key)"), self._encode(each, f"{path}/{key}")] for key, each in value.items()]
+        pairs = []
+        for number, (key, each) in enumerate(value.items()):
+            place = f"{path}/{key if type(key) in _JSON else f'({number})'}"
+            pairs.append([self._key(key, f"{path} (a key)"), self._encode(each, place)])
+        return pairs
 
     def _key(self, key: Any, path: str) -> Any:
         return self._encode(key, path)
@@ -301,10 +305,6 @@ class Decoder:
         if tag == "method":
             owner = self.value(tree["self"])
             return getattr(type(owner), tree["name"]).__get__(owner, type(owner))
-        if tag == "identity":
-            return id(self.value(tree["of"]))
-        if tag == "generator":
-            return random_states.made(tree["type"], self.value(tree["state"]))
         if "parts" in tree:
             return python_types.make(tag, tree["parts"], self.find_type)
         items = self.value(tree["items"])

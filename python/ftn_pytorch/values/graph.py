@@ -101,6 +101,8 @@ class Graph:
         """Which networks have a parameter themselves."""
         self.names: set[str] = set()
         """What code of the user mentions."""
+        self.modules: dict[str, ModuleType] = {}
+        """The user's that can be imported, beside the script, by name."""
         self.packages: set[str] = set()
         """Modules of packages that names of the user's modules stand for."""
         self._skipped, self._aside = skipped, aside
@@ -260,6 +262,8 @@ class Graph:
             if not user_objects.is_own_module(value.__name__):
                 self.packages.add(value.__name__)
                 return None
+            if vars(value) is not self.root.value and sys.modules.get(value.__name__) is value:
+                self.modules[value.__name__] = value
             value, kind = vars(value), Kind.NAMESPACE
         elif type(value) in self._plain:
             kind = Kind.OBJECT

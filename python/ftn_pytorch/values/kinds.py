@@ -193,7 +193,7 @@ def _of_numpy(kind: type) -> Kind | None:
 def _of_python(kind: type) -> Kind | None:
     if issubclass(
         kind,
-        (enum.Enum, *of_module("pathlib", "PurePath"), *of_module("fractions", "Fraction"), *of_module("uuid", "UUID")),
+        (enum.Enum, *of_module("pathlib", "PurePath"), *of_module("uuid", "UUID")),
     ):
         return Kind.CONSTANT
     if issubclass(kind, of_module("random", "Random")):

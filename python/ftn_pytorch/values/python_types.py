@@ -17,6 +17,7 @@ import fractions
 import io
 import itertools
 import pathlib
+import re
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
@@ -51,6 +52,11 @@ def parts_of(value: Any) -> tuple[str, Any] | None:
         return _moment(value)
     if kind in _PATHS:
         return kind.__name__, str(value)
+    if kind in (range, slice):
+        parts = [value.start, value.stop, value.step]
+        return (kind.__name__, parts) if all(each is None or type(each) is int for each in parts) else None
+    if kind is re.Pattern:
+        return (kind.__name__, [value.pattern, value.flags]) if type(value.pattern) is str else None
     if kind is itertools.count:
         return _count(value)
     if isinstance(value, enum.Enum):
@@ -134,6 +140,10 @@ def make(tag: str, parts: Any, find_type: Callable[[str], Any]) -> Any:
         return datetime.timedelta(*parts)
     if tag == "date":
         return datetime.date(*parts)
+    if tag in ("range", "slice"):
+        return {"range": range, "slice": slice}[tag](*parts)
+    if tag == "Pattern":
+        return re.compile(*parts)
     if tag in ("time", "datetime"):
         numbers, fold, zone = parts
         kind: Any = datetime.time if tag == "time" else datetime.datetime

@@ -70,6 +70,8 @@ def kind_of_generator(generator: Any) -> str | None:
         return "random"
     if torch is not None and type(generator) is torch.Generator:
         return f"torch {generator.device}"
+    if numpy is not None and type(generator) is numpy.random.RandomState:
+        return "legacy"
     if numpy is not None and type(generator) is numpy.random.Generator:
         return f"numpy {type(generator.bit_generator).__name__}"
     return None
@@ -86,6 +88,11 @@ def made(kind: str, state: Any) -> Any:
 
         generator = torch.Generator(name)
         generator.set_state(to_tensor(state))
+    elif room == "legacy":
+        import numpy
+
+        generator = numpy.random.RandomState()
+        generator.set_state(state)
     else:
         import numpy
 

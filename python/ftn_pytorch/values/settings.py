@@ -22,8 +22,8 @@ def current(packages: Iterable[str], names: set[str]) -> dict[str, Any]:
         found.update({f"torch.{name}()": getattr(torch, name)() for name in _OF_TORCH})
     if numpy is not None and hasattr(numpy, "geterr"):
         found["numpy.geterr()"] = numpy.geterr()
-    if decimal is not None:
-        found["the precision of decimal"] = decimal.getcontext().prec
+    # What nobody has imported has the precision that it begins with.
+    found["the precision of decimal"] = 28 if decimal is None else decimal.getcontext().prec
     found.update({"os.environ": dict(os.environ)} if "environ" in names else {})
     found.update({"sys.argv": list(sys.argv)} if "argv" in names else {})
     for package in packages:
