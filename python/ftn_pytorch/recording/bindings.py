@@ -13,7 +13,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -81,6 +81,8 @@ class Watch:
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
         self.tensors: list[Any] = []
+        self.edges: dict[int, list[Edge]] = {}
+        """Those that lead to a list or a dict, by its identity."""
         self.reads = Reads(self._read)
         self._met = met
         self.whole: list[Binding] = []
@@ -211,6 +213,8 @@ class Watch:
             self._weak[id(edge.value)] = (edge.value, edge.path)
         else:
             self._strong.add(id(edge.value))
+        if type(edge.value) in (list, deque, dict):
+            self.edges.setdefault(id(edge.value), []).append(edge)
         if edge.by == By.GLOBAL and edge.holder is not None:
             self._add(ITEM, edge.holder, edge.key, edge.value, edge.path)
         elif edge.by == By.CELL:

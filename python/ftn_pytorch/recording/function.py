@@ -13,21 +13,23 @@ import torch
 
 from ..errors import FtnPytorchError
 from ..system import log, private_names, process, thread_recorder
-from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension, late_checks
-from .arguments import leaves, tensors_in
+from .arguments import is_followed, key_of, tensors_in
 from .changes import difference
-from .left_values import Place, filler, given
+from .following import Known
+from .left_values import asker, filler, given
 from .recorded_call import Tape, record
 from .recorder import ALONE
 from .returned import mapped, parts
-from .tape import is_ordinary, modes
+from .rewinding import Rewinding
 
 _WARM_UP = 2
 _ATTEMPTS = 3
 _LIMIT = 24
 _LOSSES = 8
+_DETOURS = 2
 _LASTING = 100
+_TURNS = 4
 _LONGEST_PAUSE = 1000
 _OTHERWISE = (
     "torch computes otherwise while it is recorded, or adds up in no fixed order: allow for that with "
@@ -89,8 +91,10 @@ class _Variant:
     attempts: int = 0
     tape: Tape | None = None
     replay: Any = None
-    places: tuple[Place, ...] = ()
-    """Those of the tape, whose values stand behind the arguments."""
+    ask: Any = None
+    """What makes the arguments of a run of those of a call, None where they are the same; it gives None for no run."""
+    is_plain: bool = False
+    """These calls cannot be recorded, and others can."""
     compared: collectives.Compared | None = None
     """What is compared in place of a recording that asks other ranks, and ``trial`` runs it."""
     trial: Any = None
@@ -100,6 +104,8 @@ class _Variant:
     """What has differed in a check; the next call tells why."""
     late: late_checks.LateChecks | None = None
     """When it is checked again, once it is ready."""
+    astray: int = 0
+    """How many calls have not gone its way, because of numbers in tensors."""
     postponed: int = 0
     """How many checks in a row have shown nothing, because of others."""
     pause: int = 0
@@ -124,11 +130,12 @@ class RecordedFunction:
         self._checks = checks
         self._tolerance = tolerance
         self._ignored = ignored
-        self._places: list[Place] = []
-        """Where calls leave tensors."""
+        self._known = Known()
         self._variants: dict[Any, list[_Variant]] = {}
         self._ready: tuple[_Variant, ...] = ()
         self._lost = 0
+        self._detours = 0
+        """How many recordings went a way that few other calls have gone."""
         self._is_busy = False
 
     @property
@@ -152,10 +159,13 @@ class RecordedFunction:
         if thread_recorder.is_aside() or private_names.is_forward_differentiated():
             return self._function(*args, **named)
         for variant in self._ready:
-            found = variant.replay.run(given(args, variant.places) if variant.places else args, named)
+            ask = variant.ask
+            if (ready := args if ask is None else ask(args)) is None:
+                continue
+            found = variant.replay.run(ready, named)
             if found is not NotImplemented:
                 return variant.fill(found)
-        if _is_followed(args, named):
+        if is_followed(args, named):
             return self._function(*args, **named)
         # One thread records; the others compute meanwhile. So does what is called while another function is recorded.
         if self.obstacle or self._is_busy or extension.is_intercepted() or not ALONE.acquire(blocking=False):
@@ -176,8 +186,8 @@ class RecordedFunction:
         if extension.obstacle():
             self._give_up(extension.obstacle())
             return NotImplemented
-        variant = self._chosen(_key(given(args, self._places), named))
-        if variant is None or self.obstacle:
+        variant = self._chosen(key_of(given(args, self._known.given), named))
+        if variant is None or variant.is_plain or self.obstacle:
             return NotImplemented
         if variant.pause > 0:
             variant.pause -= 1
@@ -200,6 +210,9 @@ class RecordedFunction:
         why = ""
         for variant in [each for each in self._variants[key] if each.tape is not None]:
             assert variant.tape is not None
+            if (guard := next((guard for guard in variant.tape.guards if not guard.holds()), None)) is not None:
+                why = f"{guard.text} is another one"
+                continue
             changed = extension.module().first_change(variant.tape.bindings)
             if changed < 0:
                 is_due = variant.checks > 0 or variant.replay.why()[0] == "check"
@@ -215,6 +228,8 @@ class RecordedFunction:
         """What to record after a recording did not hold for a call; None if nothing has changed for good."""
         kind, index = replay.why()
         assert variant.tape is not None
+        if kind == "failure" and (why := variant.tape.number_required_at(index)):
+            return self._astray(variant, why)
         if kind in ("failure", "arguments", "modes", "check"):
             return None
         meant = {
@@ -225,7 +240,20 @@ class RecordedFunction:
             "branch": lambda: "the step of an optimizer goes another way",
         }[kind]()
         self._drop(variant, meant)
+        if kind == "gradient":
+            known = self._known.gradients
+            known += [each for each in variant.tape.gradients_read() if not any(map(each.is_that_of, known))]
+            return None  # the key is another one now
         return self._fresh(variant.key, meant)
+
+    def _astray(self, variant: _Variant, why: str) -> None:
+        """A number in a tensor was another one: the call is made as it is, and so are all if most are."""
+        variant.astray += 1
+        if variant.astray > variant.replay.runs + _ATTEMPTS - 1:
+            self._drop(variant, "")
+            self._detours += 1
+            if self._detours == _DETOURS:
+                self._leave(variant, why)
 
     def _fresh(self, key: Any, why: str) -> _Variant:
         """The one of a kind of call that is to be recorded."""
@@ -233,7 +261,8 @@ class RecordedFunction:
         if not group or group[-1].tape is not None:
             log.info(f"{self.name}: recorded anew, because {why}")
             checked = [each for each in group if each.checks > 0]
-            if len(checked) > 1:
+            takes_turns = all(type(g.value) is bool for each in checked if each.tape for g in each.tape.guards)
+            if len(checked) > (_TURNS if takes_turns else 1):
                 self._drop(checked[0], why)
             if len(self._ready) >= _LIMIT:
                 self._drop(self._ready[-1], why)
@@ -244,6 +273,8 @@ class RecordedFunction:
         self._ready = tuple(each for each in self._ready if each is not variant)
         if variant in (group := self._variants.get(variant.key, [])):
             group.remove(variant)
+            # what was left told itself from others by the guards of these
+            group[:] = [each for each in group if not each.is_plain]
         if variant.replay.runs < _LASTING:
             self._lose(f"what it uses changes from call to call: {why}")
 
@@ -257,13 +288,13 @@ class RecordedFunction:
 
     def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
         start = time.perf_counter()
-        with_places = given(args, self._places)
-        result, tape = record(self._function, args, named, self._others, self._ignored, self._places)
+        with_places = given(args, self._known.given)
+        result, tape = record(self._function, args, named, self._others, self._ignored, self._known)
         if isinstance(tape, str):
             variant.attempts += 1
             # what is made in first calls has another chance
             if variant.attempts == _ATTEMPTS:
-                self._give_up(tape)
+                self._leave(variant, tape)
             return without_graph(result)
         compared, trial = None, None
         try:
@@ -276,8 +307,10 @@ class RecordedFunction:
             return without_graph(result)
         variant.replay, variant.tape, variant.checks = replay, tape, self._checks
         variant.compared, variant.trial = compared, trial
-        variant.places = tape.given
+        variant.ask = asker(tape.given, tape.guards)
         inputs = tensors_in(with_places, named)
+        if tape.rewinds:
+            variant.replay = Rewinding(replay)
         if (device := cuda_graphs.device_of(tape, inputs)) is not None:
             if why := cuda_graphs.obstacle(tape, inputs, device):
                 log.info(f"{self.name}: no CUDA graph, because {why}")
@@ -341,28 +374,21 @@ class RecordedFunction:
         if variant.postponed == _ATTEMPTS:
             log.job_warning(f"{self.name} is not recorded yet: while it was checked, {comparison.OTHERS}")
 
+    def _leave(self, variant: _Variant, why: str) -> None:
+        """These calls cannot be recorded: none is, unless a number that counts tells these from others."""
+        others = [each for each in self._variants.get(variant.key, []) if each is not variant and each.tape is not None]
+        if not any(each.tape.guards for each in others):
+            self._give_up(why)
+            return
+        log.info(f"{self.name}: some calls are not recorded: {why}")
+        self._detours = 0
+        self._variants[variant.key] = [*others, _Variant(variant.key, is_plain=True)]
+
     def _give_up(self, why: str, tell: Callable[[str], None] = log.job_warning) -> None:
         self.obstacle = why
         self._ready = ()
         self._variants.clear()
         tell(f"{self.name} is not recorded: {why}")
-
-
-def _is_followed(args: tuple, named: dict[str, Any]) -> bool:
-    """True where gradients with respect to arguments are wanted, or a transform of torch.func is at work."""
-    if private_names.is_transformed():
-        return True
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in _given((args, named), set()))
-
-
-def _given(value: Any, seen: set[int]) -> Iterator[Any]:
-    """Tensors in arguments, and in the fields of objects among them."""
-    for leaf in leaves(value):
-        if isinstance(leaf, torch.Tensor):
-            yield leaf
-        elif user_objects.is_plain(type(leaf)) and id(leaf) not in seen:
-            seen.add(id(leaf))
-            yield from _given((user_objects.fields(leaf), user_objects.content(leaf)), seen)
 
 
 def without_graph(value: Any) -> Any:
@@ -372,24 +398,3 @@ def without_graph(value: Any) -> Any:
     if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in parts(value)):
         return value
     return mapped(without_graph, value)
-
-
-def _key(args: tuple, named: dict[str, Any]) -> Any:
-    """What decides on which recording a call is like; the extension compares the same."""
-    described: list[Any] = [_structure((args, named))]
-    for leaf in leaves((args, named)):
-        if isinstance(leaf, torch.Tensor):
-            shape = (leaf.shape, leaf.stride()) if is_ordinary(leaf) else ()
-            described.append((shape, leaf.dtype, leaf.device, leaf.requires_grad, leaf.is_inference()))
-        else:
-            value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
-            described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))
-    return (*described, *modes())
-
-
-def _structure(value: Any) -> Any:
-    if type(value) in (tuple, list):
-        return (type(value), *map(_structure, value))
-    if type(value) is dict:
-        return tuple((name, _structure(each)) for name, each in value.items())
-    return None

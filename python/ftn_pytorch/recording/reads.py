@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+
+from ..values.held import fields_of
 
 
 class Reads:
@@ -19,13 +22,21 @@ class Reads:
 
     def __init__(self, seen: Callable[[Any, str], None]) -> None:
         self._seen = seen
+        self._counts: Counter[tuple[int, str]] = Counter()
+        self._of_fields: dict[int, Any] = {}
         self._waiting: list[Any] = []
         self._classes: dict[type, None] = {}
         self._modules: list[tuple[ModuleType, type]] = []
         self._is_entered = False
         self._thread = threading.get_ident()
 
+    def times(self, fields: Any, name: str) -> int | None:
+        """How often an attribute of the object with these fields, or slots, was asked for; None if nobody looks on."""
+        value = self._of_fields.get(id(fields))
+        return None if value is None else self._counts[id(value), name]
+
     def look_at(self, value: Any) -> None:
+        self._of_fields[id(value)] = self._of_fields[id(fields_of(value))] = value
         self._waiting.append(value)
         if self._is_entered:
             self._begin()
@@ -61,6 +72,7 @@ class Reads:
 
         def __getattribute__(value: Any, name: str) -> Any:
             if threading.get_ident() == self._thread:
+                self._counts[id(value), name] += 1
                 self._seen(value, name)
             return ask(value, name)
 
