@@ -30,7 +30,7 @@ from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import extension
 from .reads import Reads
 from .recorder import unseen
-from .tape import parameters_of, tried_in
+from .tape import is_of_library, parameters_of, tried_in
 
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
@@ -112,10 +112,11 @@ class Watch:
             if self._walk.is_aside(value) and not isinstance(value, type):
                 self.reads.look_at(value)
 
-    def _read(self, value: Any, name: str) -> None:
-        """An attribute was asked for, which may not be there."""
-        if self._is_busy:
-            return
+    def _read(self, value: Any, name: str) -> bool:
+        """An attribute was asked for, which may not be there; false if that does not matter."""
+        is_of_torch = name == "__dict__" and issubclass(type(value), torch.nn.Module)
+        if self._is_busy or (is_of_torch and is_of_library(sys._getframe(2).f_code.co_filename)):
+            return False
         self._is_busy = True
         try:
             if self._walk.read(value, name):
@@ -128,6 +129,7 @@ class Watch:
             self._refuse(unseen(failure))
         finally:
             self._is_busy = False
+        return True
 
     def ran(self, code: CodeType, space: dict[str, Any], is_of_package: bool) -> bool:
         """Code of the user, or of a package, was called; false if nothing leads to it."""

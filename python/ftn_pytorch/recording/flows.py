@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from ..values.kinds import is_simple
-from .footprints import NOWHERE, Footprints, value_of
+from .footprints import NOWHERE, Footprints, is_plain, value_of
 from .syntax import Syntax
 
 _FUNCTIONS = (min, max, abs, int, float, bool)
@@ -82,7 +81,7 @@ def _is_constant(part: ast.AST, node: ast.expr, frame: FrameType, names: frozens
         return True
     if isinstance(part, (ast.Constant, ast.Name, ast.Attribute)):
         value = value_of(part, frame)
-        return getattr(part, "id", getattr(part, "attr", None)) not in names and is_simple(value)
+        return getattr(part, "id", getattr(part, "attr", None)) not in names and is_plain(value)
     if isinstance(part, _COMPUTES):
         return _is_computed(part, part, node, frame, names)
     return False
@@ -138,7 +137,7 @@ class HandedOn:
             return True
         self._seen.add(node)
         outer = syntax.parents.get(node)
-        if isinstance(outer, ast.Return):
+        if isinstance(outer, ast.Return) or (isinstance(outer, ast.Lambda) and outer is syntax.function):
             return not callers or self.holds(callers)
         is_value = isinstance(outer, (ast.Tuple, ast.List)) or (isinstance(outer, ast.Dict) and node in outer.values)
         if is_value or (isinstance(outer, ast.IfExp) and node is not outer.test):

@@ -23,7 +23,7 @@ from .flows import HandedOn, Step, computed, is_appended_to, is_only_added_to, v
 from .footprints import NOWHERE, Access, Footprints, called_by, is_of_user, value_of
 from .places import Added, Appended, Guard, Place
 from .reads import Reads
-from .recorder import Recorder, Unrecordable
+from .recorder import Recorder, Unrecordable, unseen
 from .returned import parts
 from .syntax import positions_of, syntax_of
 from .tape import RECORDING
@@ -108,7 +108,7 @@ class Following:
 
     def __enter__(self) -> Following:
         if self._footprints is not None:
-            self._recorder.chain = self._chain
+            self._recorder.chain = self._chain_if_known
             self._footprints.__enter__()
         return self
 
@@ -247,6 +247,13 @@ class Following:
                 below = code
             frame = frame.f_back
         return steps if steps and _code_of(self._outermost) is below else None
+
+    def _chain_if_known(self, frame: FrameType | None, function: Any) -> list[Step] | None:
+        try:
+            return self._chain(frame, function)
+        except Exception as failure:  # of what is not foreseen; the call goes on
+            self._refuse(unseen(failure))
+            return None
 
     def _free(self) -> None:
         assert self._footprints is not None

@@ -20,6 +20,7 @@ from ..values import user_objects
 from ..values.held import fields_of
 from ..values.kinds import is_simple
 from .bindings import CELL, SLOT
+from .recorder import unseen
 from .syntax import Syntax, positions_of, syntax_of
 from .tape import is_of_library
 
@@ -47,7 +48,7 @@ class Footprints:
         self.ran: dict[CodeType, set[int]] = {}
         """Offsets of the instructions that ran."""
         self.calls_code: set[ast.expr] = set()
-        """Attributes that were written, and methods ``append``, which may run code of a user with what they are given."""
+        """Attributes that were written, and methods ``append``, which may give their value to code of a user."""
         self._places, self._seen = places, seen
         self._names = {_name_of(each) for each in places}
         self._count = 0
@@ -88,7 +89,10 @@ class Footprints:
                 return None
             found = _accesses(frame.f_code).get(frame.f_lasti)
             if found is not None and (found[1] in self._names or found[1] == "append"):
-                self._note(frame, *found)
+                try:
+                    self._note(frame, *found)
+                except Exception as failure:  # of what is not foreseen; the call goes on
+                    self.obstacle = unseen(failure)
         return self._follow
 
     def _note(self, frame: FrameType, operation: str, name: str) -> None:
@@ -131,7 +135,7 @@ def value_of(node: ast.AST, frame: FrameType) -> Any:
         of_class = _of_class(of, node.attr)
         if of is NOWHERE or hasattr(type(of_class), "__set__"):
             return NOWHERE
-        return fields_of(of).get(node.attr, of_class if is_simple(of_class) else NOWHERE)
+        return fields_of(of).get(node.attr, of_class if is_plain(of_class) else NOWHERE)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         of = value_of(node.value, frame)
         return dict.get(of, node.slice.value, NOWHERE) if isinstance(of, dict) else NOWHERE
@@ -150,6 +154,11 @@ def called_by(node: ast.AST, frame: FrameType) -> FunctionType | None:
     if not isinstance(found, (FunctionType, type)):
         found = _of_class(found, "__call__")
     return found if isinstance(found, FunctionType) else None
+
+
+def is_plain(value: Any) -> bool:
+    """Whether there is a value, and it is a constant."""
+    return value is not NOWHERE and is_simple(value)
 
 
 def _of_class(value: Any, name: str) -> Any:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,12 +21,14 @@ from .recorded_call import Tape, record
 from .recorder import ALONE
 from .returned import mapped, parts
 from .rewinding import Rewinding
+from .variant import Variant
 
 _WARM_UP = 2
 _ATTEMPTS = 3
 _LIMIT = 24
 _LOSSES = 8
 _DETOURS = 2
+_DETOUR = 20
 _LASTING = 100
 _TURNS = 4
 _LONGEST_PAUSE = 1000
@@ -82,36 +83,6 @@ def recorded(
     return call
 
 
-@dataclass(eq=False)
-class _Variant:
-    """One recording, or one that is to come, for one set of shapes, types and modes, which is its key."""
-
-    key: Any
-    calls: int = 0
-    attempts: int = 0
-    tape: Tape | None = None
-    replay: Any = None
-    ask: Any = None
-    """What makes the arguments of a run of those of a call, None where they are the same; it gives None for no run."""
-    is_plain: bool = False
-    """These calls cannot be recorded, and others can."""
-    compared: collectives.Compared | None = None
-    """What is compared in place of a recording that asks other ranks, and ``trial`` runs it."""
-    trial: Any = None
-    fill: Any = None
-    checks: int = 0
-    doubt: str = ""
-    """What has differed in a check; the next call tells why."""
-    late: late_checks.LateChecks | None = None
-    """When it is checked again, once it is ready."""
-    astray: int = 0
-    """How many calls have not gone its way, because of numbers in tensors."""
-    postponed: int = 0
-    """How many checks in a row have shown nothing, because of others."""
-    pause: int = 0
-    """How many calls are left as they are before the next check."""
-
-
 class RecordedFunction:
     """The recordings of one function.
 
@@ -131,8 +102,8 @@ class RecordedFunction:
         self._tolerance = tolerance
         self._ignored = ignored
         self._known = Known()
-        self._variants: dict[Any, list[_Variant]] = {}
-        self._ready: tuple[_Variant, ...] = ()
+        self._variants: dict[Any, list[Variant]] = {}
+        self._ready: tuple[Variant, ...] = ()
         self._lost = 0
         self._detours = 0
         """How many recordings went a way that few other calls have gone."""
@@ -197,7 +168,7 @@ class RecordedFunction:
         variant.calls += 1
         return NotImplemented if variant.calls <= _WARM_UP else self._record(variant, args, named)
 
-    def _chosen(self, key: Any) -> _Variant | None:
+    def _chosen(self, key: Any) -> Variant | None:
         """What to check or to record in a call for which no recording is ready; None to leave it as it is."""
         if key not in self._variants:
             if len(self._variants) == _LIMIT:
@@ -206,7 +177,7 @@ class RecordedFunction:
                     return None
                 del self._variants[once]
                 self._lose("its arguments are of other shapes, types or values in each call")
-            self._variants[key] = [_Variant(key)]
+            self._variants[key] = [Variant(key)]
         why = ""
         for variant in [each for each in self._variants[key] if each.tape is not None]:
             assert variant.tape is not None
@@ -224,7 +195,7 @@ class RecordedFunction:
                 self._drop(variant, why)
         return self._fresh(key, why)
 
-    def _instead_of(self, variant: _Variant, replay: Any) -> _Variant | None:
+    def _instead_of(self, variant: Variant, replay: Any) -> Variant | None:
         """What to record after a recording did not hold for a call; None if nothing has changed for good."""
         kind, index = replay.why()
         assert variant.tape is not None
@@ -246,16 +217,16 @@ class RecordedFunction:
             return None  # the key is another one now
         return self._fresh(variant.key, meant)
 
-    def _astray(self, variant: _Variant, why: str) -> None:
-        """A number in a tensor was another one: the call is made as it is, and so are all if most are."""
-        variant.astray += 1
-        if variant.astray > variant.replay.runs + _ATTEMPTS - 1:
-            self._drop(variant, "")
-            self._detours += 1
+    def _astray(self, variant: Variant, why: str) -> None:
+        """A number in a tensor was another one: the call is made as it is. Where many in a row are, the other way is
+        recorded, and nothing is if that does not last either."""
+        if variant.goes_astray(_ATTEMPTS if variant.replay.runs < _LASTING else _DETOUR):
+            self._detours = self._detours + 1 if variant.replay.runs < _LASTING else 1
+            self._drop(variant, "a number in a tensor is another one")
             if self._detours == _DETOURS:
                 self._leave(variant, why)
 
-    def _fresh(self, key: Any, why: str) -> _Variant:
+    def _fresh(self, key: Any, why: str) -> Variant:
         """The one of a kind of call that is to be recorded."""
         group = self._variants.setdefault(key, [])
         if not group or group[-1].tape is not None:
@@ -266,10 +237,10 @@ class RecordedFunction:
                 self._drop(checked[0], why)
             if len(self._ready) >= _LIMIT:
                 self._drop(self._ready[-1], why)
-            group.append(_Variant(key, _WARM_UP - 1))
+            group.append(Variant(key, _WARM_UP - 1))
         return group[-1]
 
-    def _drop(self, variant: _Variant, why: str) -> None:
+    def _drop(self, variant: Variant, why: str) -> None:
         self._ready = tuple(each for each in self._ready if each is not variant)
         if variant in (group := self._variants.get(variant.key, [])):
             group.remove(variant)
@@ -278,7 +249,7 @@ class RecordedFunction:
         if variant.replay.runs < _LASTING:
             self._lose(f"what it uses changes from call to call: {why}")
 
-    def _all(self) -> Iterator[_Variant]:
+    def _all(self) -> Iterator[Variant]:
         return (each for group in self._variants.values() for each in group)
 
     def _lose(self, why: str) -> None:
@@ -286,7 +257,7 @@ class RecordedFunction:
         if self._lost > _LOSSES:
             self._give_up(why)
 
-    def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _record(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
         start = time.perf_counter()
         with_places = given(args, self._known.given)
         result, tape = record(self._function, args, named, self._others, self._ignored, self._known)
@@ -324,7 +295,7 @@ class RecordedFunction:
             self._ready = (variant, *self._ready)
         return without_graph(result)
 
-    def _check(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _check(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
         if variant.late is not None:
             return self._check_late(variant, args, named)
         assert variant.tape is not None
@@ -347,7 +318,7 @@ class RecordedFunction:
                 self._ready = (variant, *self._ready)
         return result if result is NotImplemented else without_graph(result)
 
-    def _check_late(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _check_late(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
         assert variant.late is not None
         if not variant.late.begin():
             return NotImplemented
@@ -361,20 +332,20 @@ class RecordedFunction:
         variant.late.end()
         return result if result is NotImplemented else without_graph(result)
 
-    def _both_ways(self, variant: _Variant, args: tuple, named: dict[str, Any], looks: bool = False) -> Any:
+    def _both_ways(self, variant: Variant, args: tuple, named: dict[str, Any], looks: bool = False) -> Any:
         assert variant.tape is not None
         call = comparison.Call(self._function, args, named)
         if variant.compared is not None:
             return call.both_ways(variant.trial, variant.compared.tape, self._tolerance, variant.compared.receive)
         return call.both_ways(variant.replay, variant.tape, self._tolerance, (lambda _: None) if looks else None)
 
-    def _postpone(self, variant: _Variant) -> None:
+    def _postpone(self, variant: Variant) -> None:
         variant.postponed += 1
         variant.pause = min(2**variant.postponed, _LONGEST_PAUSE)
         if variant.postponed == _ATTEMPTS:
             log.job_warning(f"{self.name} is not recorded yet: while it was checked, {comparison.OTHERS}")
 
-    def _leave(self, variant: _Variant, why: str) -> None:
+    def _leave(self, variant: Variant, why: str) -> None:
         """These calls cannot be recorded: none is, unless a number that counts tells these from others."""
         others = [each for each in self._variants.get(variant.key, []) if each is not variant and each.tape is not None]
         if not any(each.tape.guards for each in others):
@@ -382,7 +353,7 @@ class RecordedFunction:
             return
         log.info(f"{self.name}: some calls are not recorded: {why}")
         self._detours = 0
-        self._variants[variant.key] = [*others, _Variant(variant.key, is_plain=True)]
+        self._variants[variant.key] = [*others, Variant(variant.key, is_plain=True)]
 
     def _give_up(self, why: str, tell: Callable[[str], None] = log.job_warning) -> None:
         self.obstacle = why

@@ -14,13 +14,13 @@ from ..values.held import fields_of
 
 class Reads:
     """While it is entered, ``seen`` is told each attribute that this thread asks objects and modules for, before it
-    gets it. ``look_at`` names them.
+    gets it, and tells whether that counts. ``look_at`` names them.
 
     Their classes look on for that time. They stay the classes that they are, which code may ask for, other than those
     of modules: these have one that cannot be changed.
     """
 
-    def __init__(self, seen: Callable[[Any, str], None]) -> None:
+    def __init__(self, seen: Callable[[Any, str], bool]) -> None:
         self._seen = seen
         self._counts: Counter[tuple[int, str]] = Counter()
         self._of_fields: dict[int, Any] = {}
@@ -53,7 +53,7 @@ class Reads:
         for module, kind in self._modules:
             object.__setattr__(module, "__class__", kind)
         # classes that were made here live on until garbage is collected
-        self._classes, self._modules, self._seen = {}, [], lambda value, name: None
+        self._classes, self._modules, self._seen = {}, [], lambda value, name: False
 
     def _begin(self) -> None:
         while self._waiting:
@@ -72,8 +72,7 @@ class Reads:
 
         def __getattribute__(value: Any, name: str) -> Any:
             if threading.get_ident() == self._thread:
-                self._counts[id(value), name] += 1
-                self._seen(value, name)
+                self._counts[id(value), name] += self._seen(value, name)
             return ask(value, name)
 
         return __getattribute__
