@@ -236,7 +236,7 @@ class Following:
             code = frame.f_code
             if code is not _OF_NO_GRAD:
                 syntax = syntax_of(code) if is_of_user(frame) else None
-                node = syntax and syntax.at(positions_of(code)[frame.f_lasti // 2])
+                node = None if syntax is None else syntax.at(positions_of(code)[frame.f_lasti // 2])
                 if syntax is None or node is None or code.co_flags & _SUSPENDS:
                     return None
                 if below is None and not _takes(node, frame, function):

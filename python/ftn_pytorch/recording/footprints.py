@@ -97,7 +97,7 @@ class Footprints:
 
     def _note(self, frame: FrameType, operation: str, name: str) -> None:
         syntax = syntax_of(frame.f_code)
-        node = syntax and syntax.at(positions_of(frame.f_code)[frame.f_lasti // 2])
+        node = None if syntax is None else syntax.at(positions_of(frame.f_code)[frame.f_lasti // 2])
         if syntax is None or not isinstance(node, (ast.Name, ast.Attribute)):
             if name == "append":
                 return

@@ -200,7 +200,7 @@ class RecordedFunction:
         kind, index = replay.why()
         assert variant.tape is not None
         if kind == "failure" and (why := variant.tape.number_required_at(index)):
-            return self._astray(variant, why)
+            self._astray(variant, why)
         if kind in ("failure", "arguments", "modes", "check"):
             return None
         meant = {
@@ -348,7 +348,7 @@ class RecordedFunction:
     def _leave(self, variant: Variant, why: str) -> None:
         """These calls cannot be recorded: none is, unless a number that counts tells these from others."""
         others = [each for each in self._variants.get(variant.key, []) if each is not variant and each.tape is not None]
-        if not any(each.tape.guards for each in others):
+        if not any(each.tape is not None and each.tape.guards for each in others):
             self._give_up(why)
             return
         log.info(f"{self.name}: some calls are not recorded: {why}")

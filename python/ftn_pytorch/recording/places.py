@@ -11,13 +11,15 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from ..values.held import fields_of
 from .bindings import CELL, SLOT
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Place:
     """Where a value is: an item of a dict, list or deque, the content of a cell, a slot of an object."""
 
     kind: int
@@ -25,7 +27,7 @@ class Place(NamedTuple):
     key: Any
     path: str
 
-    is_compared = True
+    is_compared: ClassVar = True
 
     def get(self) -> Any:
         """What is there now, None if nothing is."""
@@ -47,7 +49,8 @@ class Place(NamedTuple):
         else:
             _base_of(self.holder).__setitem__(self.holder, self.key, value)
 
-    now = get
+    def now(self) -> Any:
+        return self.get()
 
     def back(self, before: Any) -> None:
         if self.get() is not before:
@@ -60,13 +63,14 @@ class Place(NamedTuple):
         return self.kind == other.kind and self.holder is other.holder and self.key == other.key
 
 
-class Added(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Added:
     """Numbers that each run adds to the one in a place, one after the other."""
 
     place: Place
     numbers: tuple[int | float, ...]
 
-    is_compared = True
+    is_compared: ClassVar = True
 
     @property
     def path(self) -> str:
@@ -87,12 +91,13 @@ class Added(NamedTuple):
         self.place.put(self.expected(self.place.get(), value))
 
 
-class Stepped(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Stepped:
     """A scheduler of torch whose step each run makes, behind those of its optimizer."""
 
     scheduler: Any
 
-    is_compared = False
+    is_compared: ClassVar = False
 
     @property
     def path(self) -> str:
@@ -121,14 +126,15 @@ class Stepped(NamedTuple):
         self.scheduler.step()
 
 
-class Appended(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Appended:
     """Items at the end of a list or a deque, which nobody reads in a call."""
 
     holder: Any
     path: str
     count: int
 
-    is_compared = True
+    is_compared: ClassVar = True
 
     def now(self) -> tuple:
         """The last items, which are new after a call."""
@@ -155,7 +161,7 @@ class Guard(NamedTuple):
 
     place: Place
     kind: type
-    offset: int | float
+    offset: Any
     computes: Callable[[Any], Any]
     value: Any
     text: str

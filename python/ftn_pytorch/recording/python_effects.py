@@ -108,7 +108,8 @@ class Calls:
         if event == "call":
             if frame.f_code in _SUPPRESS:
                 self._recorder.suppressed += 1 if frame.f_code is _SUPPRESS[0] else -1
-            if frame.f_code in STEPS and (self._is_of_user(frame.f_back) or self._is_of_package(frame.f_back)):
+            caller = frame.f_back or frame
+            if frame.f_code in STEPS and (self._is_of_user(caller) or self._is_of_package(caller)):
                 given = (frame.f_locals["self"], frame.f_locals.get("epoch", frame.f_locals.get("metrics")))
                 self.scheduled.append((*given, len(self._recorder.operations)))
             if frame.f_code is _STEP:

@@ -298,9 +298,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             private_names.assert_later(is_same, "a number in a tensor is another one")
         if not self.obstacle:
             self.operations[-1].is_required = self.operations[-1].on_host = True
-            self.taken.append(
-                Taken(self.slot_of(copy), *self.operations[begin : begin + 1], self.operations[begin + 1 :])
-            )
+            self.taken.append(Taken(self.slot_of(copy), self.operations[begin], self.operations[begin + 1 :]))
 
     def note_number(self, number: Any, frame: FrameType | None, function: Any) -> None:
         """The newest of them is this one, which the code of a frame has asked for by a function."""
