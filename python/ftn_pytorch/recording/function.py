@@ -182,7 +182,7 @@ class RecordedFunction:
         for variant in [each for each in self._variants[key] if each.tape is not None]:
             assert variant.tape is not None
             if (guard := next((guard for guard in variant.tape.guards if not guard.holds()), None)) is not None:
-                why = f"{guard.text} is another one"
+                why = f"{guard.text} is another one: count in a tensor (n.add_(1)) where numbers depend on it"
                 continue
             changed = extension.module().first_change(variant.tape.bindings)
             if changed < 0:

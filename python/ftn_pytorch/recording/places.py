@@ -14,8 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import torch
+
 from ..values.held import fields_of
 from .bindings import CELL, SLOT
+
+_SCHEDULER = torch.optim.lr_scheduler.LRScheduler
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +109,13 @@ class Stepped:
 
     def parts(self) -> list[Any]:
         """This scheduler, and those that it steps."""
-        return [self.scheduler, *fields_of(self.scheduler).get("_schedulers", ())]
+        found = [self.scheduler]
+        for each in found:
+            lists = (value for value in fields_of(each).values() if type(value) is list)
+            found += [
+                item for items in lists for item in items if isinstance(item, torch.optim.lr_scheduler.LRScheduler)
+            ]
+        return found
 
     def groups(self) -> list[dict[str, Any]]:
         return self.scheduler.optimizer.param_groups

@@ -269,7 +269,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         ):
             self.refuse(self.of_number(operator))
         if torch.Tag.dynamic_output_shape in tags and not _has_whole_indices(operator, args):
-            self.refuse(f"the shape of a result depends on numbers in tensors ({operator})")
+            self.refuse(f"the shape of a result depends on numbers in tensors ({operator}): use torch.where")
 
     def _is_count(self, operator: Any, args: Any) -> bool:
         is_step = self.trace is not None or self.values is not None

@@ -18,7 +18,7 @@ _ALL = [each for each in vars(torch.optim.lr_scheduler).values() if isinstance(e
 _OF_LOSSES = torch.optim.lr_scheduler.ReduceLROnPlateau
 STEPS = {each.step.__code__: each for each in _ALL if issubclass(each, torch.optim.lr_scheduler.LRScheduler)}
 """Code of the steps, with a class whose step that is."""
-_READS = frozenset(("last_epoch", "get_last_lr", "get_lr", "param_groups", "state_dict", "print_lr", "_last_lr"))
+_READS = frozenset(("last_epoch", "get_last_lr", "get_lr", "param_groups", "state_dict", "print_lr"))
 
 
 def schedules_of(scheduled: list[tuple[Any, Any, int]], trials: Trials, watch: Watch) -> list[tuple[Stepped, None]]:
@@ -33,7 +33,8 @@ def schedules_of(scheduled: list[tuple[Any, Any, int]], trials: Trials, watch: W
             raise Unrecordable(f"it steps a {name}, which a recording does once: let it step outside")
         if any(each.optimizer is optimizer and each.end > place for each in trials.steps):
             raise Unrecordable(f"the step of its {name} is followed by one of the optimizer: let it step behind that")
-        if asked := sorted(_READS & watch.names):
+        own = {name for name in fields_of(scheduler) if name.startswith("_")}
+        if asked := sorted((_READS | own) & watch.names):
             raise Unrecordable(f"it steps a {name}, and may read what that changes ({asked[0]}): let it step outside")
         found.append((Stepped(scheduler), None))
     known = {id(each) for stepped, _ in found for part in stepped.parts() for each in _containers_of(part)}
