@@ -253,7 +253,7 @@ def _gpu(torch: Any) -> Finding:
     if built_for_gpu and (shared := shared_gpu.turns(os.environ)):
         return Finding("gpu", NOTE, f"{text}; {shared}", shared_gpu.CURE)
     if built_for_gpu and _ranks() > 1 and (hidden := shared_gpu.visible(os.environ)):
-        cure = "give each rank another GPU, or leave the variable out: device=\"cuda\" chooses one for each rank"
+        cure = 'give each rank another GPU, or leave the variable out: device="cuda" chooses one for each rank'
         return Finding("gpu", NOTE, f"{text}; {hidden}", cure)
     return Finding("gpu", OK, text)
 

@@ -11,6 +11,7 @@ import torch
 from ..ranks import sums
 from ..recording import tape as tapes
 from ..recording.arguments import Given
+from ..recording.places import Place
 from ..recording.recorded_call import Tape
 from ..recording.returned import PLAIN, Item, Read
 from ..recording.traced_numbers import CONSTANT
@@ -55,6 +56,8 @@ def portable(tape: Tape, kept: Kept) -> Plain:
     """The recording of one call. Its tensors are those of the tape. Unsavable says what no file can hold."""
     if tape.generators:
         raise Unsavable("it draws numbers from a generator of its own; only those of torch itself go on in a file")
+    if len(tape.given) > sum(type(target) is Place for target, _ in tape.left):
+        raise Unsavable("it adds to gradients that others take away: take them away in it (zero_grad)")
     for place, _ in tape.left:
         raise Unsavable(
             f"it puts another value into {place.path} in each call: write into a tensor that stays (copy_, add_), and "
