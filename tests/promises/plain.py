@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import linecache
 import os
 import pathlib
 import random
@@ -223,6 +224,7 @@ def make_module(name: str, text: str, folder: str = FOLDER, **names: Any) -> typ
     if folder != FOLDER:
         with open(module.__file__, "w") as file:
             file.write(text)
+    linecache.cache[module.__file__] = (len(text), None, text.splitlines(keepends=True), module.__file__)
     code = compile(text, module.__file__, "exec", dont_inherit=True)  # the text of a script
     exec(code, vars(module))
     return module

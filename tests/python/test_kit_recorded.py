@@ -302,7 +302,7 @@ CASES = {
     of_update: "a number is taken out of a tensor",
     of_freeze: "",
     of_learnt_range: "",
-    of_learn: "a number is taken out of a tensor",
+    of_learn: "",
     of_n_step: "it calls add of kit.NStep",
     of_rollout: "it calls add of kit.Rollout",
     of_log: "it calls write of kit.Log",

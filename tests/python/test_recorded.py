@@ -35,7 +35,7 @@ LOSSES = {
 def test_losses(name):
     loss, targets = LOSSES[name]
     settings = {"targets": targets} if targets else {}
-    if name == "gaussian":  # compares numbers of the variance on the host
+    if name == "gaussian" and torch.get_default_device().type == "cuda":  # compares numbers of the variance on the host
         with pytest.warns(FtnPytorchWarning, match="a number is taken out of a tensor"):
             assert_replays(is_ready=False, loss=loss, **settings)
     else:

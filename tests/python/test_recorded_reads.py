@@ -33,7 +33,7 @@ def test_reads_of_objects_and_modules_also_of_what_is_not_there():
     module, settings, inner, seen = types.ModuleType("settings"), Settings(), Inner(), []
     module.gain = 1.0
     before = [dict(vars(kind)) for kind in (Settings, Inner)]
-    with Reads(lambda value, name: seen.append((value, name))) as reads:
+    with Reads(lambda value, name: seen.append((value, name)) is None) as reads:
         for each in (settings, inner, module):
             reads.look_at(each)
         assert (type(settings), type(inner), isinstance(module, types.ModuleType)) == (Settings, Inner, True)

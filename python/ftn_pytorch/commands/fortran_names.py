@@ -310,9 +310,12 @@ def _declared(statement: Node, known: dict[str, Name]) -> Iterator[tuple[str, Na
         name = text(node.named_children[0] if is_sized else node)
         base = common if type_ is not None else known.get(name, common)
         has_axes = is_sized and any(child.type == "size" for child in node.named_children)
-        yield name, replace(
-            base,
-            is_array=base.is_array or common.is_array or has_axes,
-            is_function=base.is_function or common.is_function,
-            is_deferred=base.is_deferred or common.is_deferred,
+        yield (
+            name,
+            replace(
+                base,
+                is_array=base.is_array or common.is_array or has_axes,
+                is_function=base.is_function or common.is_function,
+                is_deferred=base.is_deferred or common.is_deferred,
+            ),
         )

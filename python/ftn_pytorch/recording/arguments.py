@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..system import private_names
+from ..values import user_objects
 from ..values.held import fields_of
 from .returned import PLAIN
-from .tape import address_of, is_ordinary
+from .tape import address_of, is_ordinary, modes
 
 
 class Given(NamedTuple):
@@ -103,3 +105,41 @@ def _parts_of(value: Any) -> Iterator[Any]:
         yield address_of(value)
         for field in fields_of(value).items():
             yield from field
+
+
+def key_of(args: tuple, named: dict[str, Any]) -> Any:
+    """What decides on which recording a call is like; the extension compares the same."""
+    described: list[Any] = [_structure((args, named))]
+    for leaf in leaves((args, named)):
+        if isinstance(leaf, torch.Tensor):
+            shape = (leaf.shape, leaf.stride()) if is_ordinary(leaf) else ()
+            described.append((shape, leaf.dtype, leaf.device, leaf.requires_grad, leaf.is_inference()))
+        else:
+            value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
+            described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))
+    return (*described, *modes())
+
+
+def _structure(value: Any) -> Any:
+    if type(value) in (tuple, list):
+        return (type(value), *map(_structure, value))
+    if type(value) is dict:
+        return tuple((name, _structure(each)) for name, each in value.items())
+    return None
+
+
+def is_followed(args: tuple, named: dict[str, Any]) -> bool:
+    """True where gradients with respect to arguments are wanted, or a transform of torch.func is at work."""
+    if private_names.is_transformed():
+        return True
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in _given((args, named), set()))
+
+
+def _given(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Tensors in arguments, and in the fields of objects among them."""
+    for leaf in leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            yield leaf
+        elif user_objects.is_plain(type(leaf)) and id(leaf) not in seen:
+            seen.add(id(leaf))
+            yield from _given((user_objects.fields(leaf), user_objects.content(leaf)), seen)

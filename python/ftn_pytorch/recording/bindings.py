@@ -13,7 +13,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import extension
 from .reads import Reads
 from .recorder import unseen
-from .tape import parameters_of, tried_in
+from .tape import is_of_library, parameters_of, tried_in
 
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
@@ -81,6 +81,8 @@ class Watch:
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
         self.tensors: list[Any] = []
+        self.edges: dict[int, list[Edge]] = {}
+        """Those that lead to a list or a dict, by its identity."""
         self.reads = Reads(self._read)
         self._met = met
         self.whole: list[Binding] = []
@@ -110,10 +112,11 @@ class Watch:
             if self._walk.is_aside(value) and not isinstance(value, type):
                 self.reads.look_at(value)
 
-    def _read(self, value: Any, name: str) -> None:
-        """An attribute was asked for, which may not be there."""
-        if self._is_busy:
-            return
+    def _read(self, value: Any, name: str) -> bool:
+        """An attribute was asked for, which may not be there; false if that does not matter."""
+        is_of_torch = name == "__dict__" and issubclass(type(value), torch.nn.Module)
+        if self._is_busy or (is_of_torch and is_of_library(sys._getframe(2).f_code.co_filename)):
+            return False
         self._is_busy = True
         try:
             if self._walk.read(value, name):
@@ -126,6 +129,7 @@ class Watch:
             self._refuse(unseen(failure))
         finally:
             self._is_busy = False
+        return True
 
     def ran(self, code: CodeType, space: dict[str, Any], is_of_package: bool) -> bool:
         """Code of the user, or of a package, was called; false if nothing leads to it."""
@@ -211,6 +215,8 @@ class Watch:
             self._weak[id(edge.value)] = (edge.value, edge.path)
         else:
             self._strong.add(id(edge.value))
+        if type(edge.value) in (list, deque, dict):
+            self.edges.setdefault(id(edge.value), []).append(edge)
         if edge.by == By.GLOBAL and edge.holder is not None:
             self._add(ITEM, edge.holder, edge.key, edge.value, edge.path)
         elif edge.by == By.CELL:

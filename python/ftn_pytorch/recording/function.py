@@ -6,28 +6,31 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ..errors import FtnPytorchError
 from ..system import log, private_names, process, thread_recorder
-from ..values import user_objects
 from . import collectives, comparison, cuda_graphs, extension, late_checks
-from .arguments import leaves, tensors_in
+from .arguments import is_followed, key_of, tensors_in
 from .changes import difference
-from .left_values import Place, filler, given
+from .following import Known
+from .left_values import asker, filler, given
 from .recorded_call import Tape, record
 from .recorder import ALONE
 from .returned import mapped, parts
-from .tape import is_ordinary, modes
+from .rewinding import Rewinding
+from .variant import Variant
 
 _WARM_UP = 2
 _ATTEMPTS = 3
 _LIMIT = 24
 _LOSSES = 8
+_DETOURS = 2
+_DETOUR = 20
 _LASTING = 100
+_TURNS = 4
 _LONGEST_PAUSE = 1000
 _OTHERWISE = (
     "torch computes otherwise while it is recorded, or adds up in no fixed order: allow for that with "
@@ -80,32 +83,6 @@ def recorded(
     return call
 
 
-@dataclass(eq=False)
-class _Variant:
-    """One recording, or one that is to come, for one set of shapes, types and modes, which is its key."""
-
-    key: Any
-    calls: int = 0
-    attempts: int = 0
-    tape: Tape | None = None
-    replay: Any = None
-    places: tuple[Place, ...] = ()
-    """Those of the tape, whose values stand behind the arguments."""
-    compared: collectives.Compared | None = None
-    """What is compared in place of a recording that asks other ranks, and ``trial`` runs it."""
-    trial: Any = None
-    fill: Any = None
-    checks: int = 0
-    doubt: str = ""
-    """What has differed in a check; the next call tells why."""
-    late: late_checks.LateChecks | None = None
-    """When it is checked again, once it is ready."""
-    postponed: int = 0
-    """How many checks in a row have shown nothing, because of others."""
-    pause: int = 0
-    """How many calls are left as they are before the next check."""
-
-
 class RecordedFunction:
     """The recordings of one function.
 
@@ -124,11 +101,12 @@ class RecordedFunction:
         self._checks = checks
         self._tolerance = tolerance
         self._ignored = ignored
-        self._places: list[Place] = []
-        """Where calls leave tensors."""
-        self._variants: dict[Any, list[_Variant]] = {}
-        self._ready: tuple[_Variant, ...] = ()
+        self._known = Known()
+        self._variants: dict[Any, list[Variant]] = {}
+        self._ready: tuple[Variant, ...] = ()
         self._lost = 0
+        self._detours = 0
+        """How many recordings went a way that few other calls have gone."""
         self._is_busy = False
 
     @property
@@ -152,10 +130,13 @@ class RecordedFunction:
         if thread_recorder.is_aside() or private_names.is_forward_differentiated():
             return self._function(*args, **named)
         for variant in self._ready:
-            found = variant.replay.run(given(args, variant.places) if variant.places else args, named)
+            ask = variant.ask
+            if (ready := args if ask is None else ask(args)) is None:
+                continue
+            found = variant.replay.run(ready, named)
             if found is not NotImplemented:
                 return variant.fill(found)
-        if _is_followed(args, named):
+        if is_followed(args, named):
             return self._function(*args, **named)
         # One thread records; the others compute meanwhile. So does what is called while another function is recorded.
         if self.obstacle or self._is_busy or extension.is_intercepted() or not ALONE.acquire(blocking=False):
@@ -176,8 +157,8 @@ class RecordedFunction:
         if extension.obstacle():
             self._give_up(extension.obstacle())
             return NotImplemented
-        variant = self._chosen(_key(given(args, self._places), named))
-        if variant is None or self.obstacle:
+        variant = self._chosen(key_of(given(args, self._known.given), named))
+        if variant is None or variant.is_plain or self.obstacle:
             return NotImplemented
         if variant.pause > 0:
             variant.pause -= 1
@@ -187,7 +168,7 @@ class RecordedFunction:
         variant.calls += 1
         return NotImplemented if variant.calls <= _WARM_UP else self._record(variant, args, named)
 
-    def _chosen(self, key: Any) -> _Variant | None:
+    def _chosen(self, key: Any) -> Variant | None:
         """What to check or to record in a call for which no recording is ready; None to leave it as it is."""
         if key not in self._variants:
             if len(self._variants) == _LIMIT:
@@ -196,10 +177,13 @@ class RecordedFunction:
                     return None
                 del self._variants[once]
                 self._lose("its arguments are of other shapes, types or values in each call")
-            self._variants[key] = [_Variant(key)]
+            self._variants[key] = [Variant(key)]
         why = ""
         for variant in [each for each in self._variants[key] if each.tape is not None]:
             assert variant.tape is not None
+            if (guard := next((guard for guard in variant.tape.guards if not guard.holds()), None)) is not None:
+                why = f"{guard.text} is another one: count in a tensor (n.add_(1)) where numbers depend on it"
+                continue
             changed = extension.module().first_change(variant.tape.bindings)
             if changed < 0:
                 is_due = variant.checks > 0 or variant.replay.why()[0] == "check"
@@ -211,10 +195,12 @@ class RecordedFunction:
                 self._drop(variant, why)
         return self._fresh(key, why)
 
-    def _instead_of(self, variant: _Variant, replay: Any) -> _Variant | None:
+    def _instead_of(self, variant: Variant, replay: Any) -> Variant | None:
         """What to record after a recording did not hold for a call; None if nothing has changed for good."""
         kind, index = replay.why()
         assert variant.tape is not None
+        if kind == "failure" and (why := variant.tape.number_required_at(index)):
+            self._astray(variant, why)
         if kind in ("failure", "arguments", "modes", "check"):
             return None
         meant = {
@@ -225,29 +211,45 @@ class RecordedFunction:
             "branch": lambda: "the step of an optimizer goes another way",
         }[kind]()
         self._drop(variant, meant)
+        if kind == "gradient":
+            known = self._known.gradients
+            known += [each for each in variant.tape.gradients_read() if not any(map(each.is_that_of, known))]
+            return None  # the key is another one now
         return self._fresh(variant.key, meant)
 
-    def _fresh(self, key: Any, why: str) -> _Variant:
+    def _astray(self, variant: Variant, why: str) -> None:
+        """A number in a tensor was another one: the call is made as it is. Where many in a row are, the other way is
+        recorded, and nothing is if that does not last either."""
+        if variant.goes_astray(_ATTEMPTS if variant.replay.runs < _LASTING else _DETOUR):
+            self._detours = self._detours + 1 if variant.replay.runs < _LASTING else 1
+            self._drop(variant, "a number in a tensor is another one")
+            if self._detours == _DETOURS:
+                self._leave(variant, why)
+
+    def _fresh(self, key: Any, why: str) -> Variant:
         """The one of a kind of call that is to be recorded."""
         group = self._variants.setdefault(key, [])
         if not group or group[-1].tape is not None:
             log.info(f"{self.name}: recorded anew, because {why}")
             checked = [each for each in group if each.checks > 0]
-            if len(checked) > 1:
+            takes_turns = all(type(g.value) is bool for each in checked if each.tape for g in each.tape.guards)
+            if len(checked) > (_TURNS if takes_turns else 1):
                 self._drop(checked[0], why)
             if len(self._ready) >= _LIMIT:
                 self._drop(self._ready[-1], why)
-            group.append(_Variant(key, _WARM_UP - 1))
+            group.append(Variant(key, _WARM_UP - 1))
         return group[-1]
 
-    def _drop(self, variant: _Variant, why: str) -> None:
+    def _drop(self, variant: Variant, why: str) -> None:
         self._ready = tuple(each for each in self._ready if each is not variant)
         if variant in (group := self._variants.get(variant.key, [])):
             group.remove(variant)
+            # what was left told itself from others by the guards of these
+            group[:] = [each for each in group if not each.is_plain]
         if variant.replay.runs < _LASTING:
             self._lose(f"what it uses changes from call to call: {why}")
 
-    def _all(self) -> Iterator[_Variant]:
+    def _all(self) -> Iterator[Variant]:
         return (each for group in self._variants.values() for each in group)
 
     def _lose(self, why: str) -> None:
@@ -255,15 +257,15 @@ class RecordedFunction:
         if self._lost > _LOSSES:
             self._give_up(why)
 
-    def _record(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _record(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
         start = time.perf_counter()
-        with_places = given(args, self._places)
-        result, tape = record(self._function, args, named, self._others, self._ignored, self._places)
+        with_places = given(args, self._known.given)
+        result, tape = record(self._function, args, named, self._others, self._ignored, self._known)
         if isinstance(tape, str):
             variant.attempts += 1
             # what is made in first calls has another chance
             if variant.attempts == _ATTEMPTS:
-                self._give_up(tape)
+                self._leave(variant, tape)
             return without_graph(result)
         compared, trial = None, None
         try:
@@ -276,8 +278,10 @@ class RecordedFunction:
             return without_graph(result)
         variant.replay, variant.tape, variant.checks = replay, tape, self._checks
         variant.compared, variant.trial = compared, trial
-        variant.places = tape.given
+        variant.ask = asker(tape.given, tape.guards)
         inputs = tensors_in(with_places, named)
+        if tape.rewinds:
+            variant.replay = Rewinding(replay)
         if (device := cuda_graphs.device_of(tape, inputs)) is not None:
             if why := cuda_graphs.obstacle(tape, inputs, device):
                 log.info(f"{self.name}: no CUDA graph, because {why}")
@@ -291,7 +295,7 @@ class RecordedFunction:
             self._ready = (variant, *self._ready)
         return without_graph(result)
 
-    def _check(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _check(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
         if variant.late is not None:
             return self._check_late(variant, args, named)
         assert variant.tape is not None
@@ -314,7 +318,7 @@ class RecordedFunction:
                 self._ready = (variant, *self._ready)
         return result if result is NotImplemented else without_graph(result)
 
-    def _check_late(self, variant: _Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _check_late(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
         assert variant.late is not None
         if not variant.late.begin():
             return NotImplemented
@@ -328,41 +332,34 @@ class RecordedFunction:
         variant.late.end()
         return result if result is NotImplemented else without_graph(result)
 
-    def _both_ways(self, variant: _Variant, args: tuple, named: dict[str, Any], looks: bool = False) -> Any:
+    def _both_ways(self, variant: Variant, args: tuple, named: dict[str, Any], looks: bool = False) -> Any:
         assert variant.tape is not None
         call = comparison.Call(self._function, args, named)
         if variant.compared is not None:
             return call.both_ways(variant.trial, variant.compared.tape, self._tolerance, variant.compared.receive)
         return call.both_ways(variant.replay, variant.tape, self._tolerance, (lambda _: None) if looks else None)
 
-    def _postpone(self, variant: _Variant) -> None:
+    def _postpone(self, variant: Variant) -> None:
         variant.postponed += 1
         variant.pause = min(2**variant.postponed, _LONGEST_PAUSE)
         if variant.postponed == _ATTEMPTS:
             log.job_warning(f"{self.name} is not recorded yet: while it was checked, {comparison.OTHERS}")
+
+    def _leave(self, variant: Variant, why: str) -> None:
+        """These calls cannot be recorded: none is, unless a number that counts tells these from others."""
+        others = [each for each in self._variants.get(variant.key, []) if each is not variant and each.tape is not None]
+        if not any(each.tape is not None and each.tape.guards for each in others):
+            self._give_up(why)
+            return
+        log.info(f"{self.name}: some calls are not recorded: {why}")
+        self._detours = 0
+        self._variants[variant.key] = [*others, Variant(variant.key, is_plain=True)]
 
     def _give_up(self, why: str, tell: Callable[[str], None] = log.job_warning) -> None:
         self.obstacle = why
         self._ready = ()
         self._variants.clear()
         tell(f"{self.name} is not recorded: {why}")
-
-
-def _is_followed(args: tuple, named: dict[str, Any]) -> bool:
-    """True where gradients with respect to arguments are wanted, or a transform of torch.func is at work."""
-    if private_names.is_transformed():
-        return True
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in _given((args, named), set()))
-
-
-def _given(value: Any, seen: set[int]) -> Iterator[Any]:
-    """Tensors in arguments, and in the fields of objects among them."""
-    for leaf in leaves(value):
-        if isinstance(leaf, torch.Tensor):
-            yield leaf
-        elif user_objects.is_plain(type(leaf)) and id(leaf) not in seen:
-            seen.add(id(leaf))
-            yield from _given((user_objects.fields(leaf), user_objects.content(leaf)), seen)
 
 
 def without_graph(value: Any) -> Any:
@@ -372,24 +369,3 @@ def without_graph(value: Any) -> Any:
     if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in parts(value)):
         return value
     return mapped(without_graph, value)
-
-
-def _key(args: tuple, named: dict[str, Any]) -> Any:
-    """What decides on which recording a call is like; the extension compares the same."""
-    described: list[Any] = [_structure((args, named))]
-    for leaf in leaves((args, named)):
-        if isinstance(leaf, torch.Tensor):
-            shape = (leaf.shape, leaf.stride()) if is_ordinary(leaf) else ()
-            described.append((shape, leaf.dtype, leaf.device, leaf.requires_grad, leaf.is_inference()))
-        else:
-            value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
-            described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))
-    return (*described, *modes())
-
-
-def _structure(value: Any) -> Any:
-    if type(value) in (tuple, list):
-        return (type(value), *map(_structure, value))
-    if type(value) is dict:
-        return tuple((name, _structure(each)) for name, each in value.items())
-    return None

@@ -11,75 +11,77 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from ..values.held import fields_of
 from . import returned
 from .arguments import leaves
-from .bindings import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding, Watch
+from .bindings import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding, By, Watch
 from .changes import changed_items, difference
-from .recorder import Unrecordable
+from .following import OF_COUNTS, Following, Known, Way
+from .places import Guard, Place
+from .recorder import OF_NUMBER, Unrecordable
 from .returned import PLAIN, filled
 from .tape import is_ordinary
 
 _MODES = (bool, str, type(None))
+_NUMBERS = (int, float)
 
 
-class Place(NamedTuple):
-    """Where a value is: an item of a dict, list or deque, the content of a cell, a slot of an object."""
-
-    kind: int
-    holder: Any
-    key: Any
-    path: str
-
-    def get(self) -> Any:
-        """What is there now, None if nothing is."""
-        try:
-            if self.kind == CELL:
-                return self.holder.cell_contents
-            if self.kind == SLOT:
-                return object.__getattribute__(self.holder, self.key)
-            return _base_of(self.holder).__getitem__(self.holder, self.key)
-        except (LookupError, AttributeError, ValueError):
-            return None
-
-    def put(self, value: Any) -> None:
-        """No code of a user runs."""
-        if self.kind == CELL:
-            self.holder.cell_contents = value
-        elif self.kind == SLOT:
-            object.__setattr__(self.holder, self.key, value)
-        else:
-            _base_of(self.holder).__setitem__(self.holder, self.key, value)
-
-    def is_that_of(self, other: Place) -> bool:
-        return self.kind == other.kind and self.holder is other.holder and self.key == other.key
-
-
-def found(watch: Watch, places: list[Place], values: Sequence[Any]) -> list[tuple[Place, Any]]:
-    """What the call has left in places, which held these values before it. Those of other tensors are put into
-    ``places``, for the next attempt to record it."""
-    _release(watch, places, values)
-    left = [(place, place.get()) for place in places]
-    new: list[Place] = []
+def found(watch: Watch, known: Known, values: Sequence[Any], following: Following) -> list[tuple[Any, Any]]:
+    """What the call has left in places, those of tensors held these values before it. What is found anew is put into
+    ``known``, for the next attempt to record it."""
+    _release(watch, [*known.tensors, *known.numbers], values)
+    left: list[tuple[Any, Any]] = [(place, place.get()) for place in known.tensors]
+    new = ""
     for each in watch.changed():
         changes = _changes_in(each)
+        if _grows(each, changes) and _note_list(each, watch, known):
+            new = new or _told(each)
+            continue
+        if not changes:
+            raise Unrecordable(_told(each))
         for place, before, now in changes:
             if isinstance(before, _MODES) and isinstance(now, _MODES):
                 left.append((place, now))
-            elif _is_tensors(before) and _is_tensors(now):
-                new += [] if any(place.is_that_of(other) for other in new) else [place]
-            else:
-                changes = []
-        if not changes:
-            raise Unrecordable(_told(each))
+                continue
+            is_number = type(before) in _NUMBERS and type(now) in _NUMBERS
+            if not is_number and not (_is_tensors(before) and _is_tensors(now)):
+                raise Unrecordable(_told(each))
+            to = known.numbers if is_number else known.tensors
+            to += [] if any(place.is_that_of(other) for other in to) else [place]
+            new = new or (_told(each) if is_number else f"it puts another tensor into {place.path} in each call")
     if new:
-        places += new
-        raise Unrecordable(f"it puts another tensor into {new[0].path} in each call")
-    return left
+        raise Unrecordable(new)
+    if not following.is_active and any(each.value is not None for each in following.taken):
+        known.takes_numbers = True
+        raise Unrecordable(OF_NUMBER)
+    return [*left, *following.found(watch)]
+
+
+def _grows(binding: Binding, changes: Sequence[tuple[Place, Any, Any]]) -> bool:
+    """Whether items of a list are new, and no tensors that a run could put in their places."""
+    is_list = binding.kind == ITEMS and type(binding.holder) in (list, deque)
+    return is_list and (len(binding.holder) > len(binding.value) or any(type(now) in _NUMBERS for *_, now in changes))
+
+
+def _note_list(binding: Binding, watch: Watch, known: Known) -> bool:
+    """False where a list is reached by more than names and keys of dicts."""
+    found: list[Way] = []
+    for edge in watch.edges.get(id(binding.holder), []):
+        is_item = edge.by == By.ITEM and type(edge.holder) is dict
+        for name in watch.edges.get(id(edge.holder), []) if is_item else [edge]:
+            if name.by not in (By.GLOBAL, By.FIELD, By.CELL) or name.holder is None:
+                return False
+            kind = CELL if name.by == By.CELL else ITEM if isinstance(name.holder, dict) else SLOT
+            place = Place(kind, name.holder, None if kind == CELL else name.key, name.path)
+            found.append(Way(place, edge.key if is_item else None, binding.holder))
+        known.paths |= {edge.path}
+    known.ways += found
+    known.lists[id(binding.holder)] = binding.holder
+    return bool(found)
 
 
 def _told(binding: Binding) -> str:
@@ -87,7 +89,7 @@ def _told(binding: Binding) -> str:
     if any(isinstance(each, torch.Tensor) and each.requires_grad for _, _, each in _changes_in(binding)):
         return f"it leaves a tensor with a graph in {what} for the next call: detach it"
     text = f"it changes {what}{f' ({values})' if values else ''}"
-    return f"{text}: what is no tensor must not change in a call"
+    return f"{text}: {OF_COUNTS}"
 
 
 def _changes_in(binding: Binding) -> list[tuple[Place, Any, Any]]:
@@ -116,7 +118,14 @@ def given(args: tuple, places: Sequence[Place]) -> tuple:
     return (*args, *(each.get() for each in places))
 
 
-def filler(template: Any, left: Sequence[tuple[Place, Any]]) -> Callable[[tuple], Any]:
+def asker(places: Sequence[Place], guards: Sequence[Guard]) -> Callable[[tuple], tuple | None] | None:
+    """What makes the arguments of a run, or gives None where that must not be made; None if it need not be asked."""
+    if not guards:
+        return (lambda args: given(args, places)) if places else None
+    return lambda args: given(args, places) if all(each.holds() for each in guards) else None
+
+
+def filler(template: Any, left: Sequence[tuple[Any, Any]]) -> Callable[[tuple], Any]:
     """What makes a result of the tensors of a run, and puts the others into their places."""
     if not left:
         return returned.filler(template)
@@ -152,7 +161,3 @@ def _without(binding: Binding, keys: set[Any]) -> tuple:
         return tuple(ANYTHING if place in keys else each for place, each in enumerate(binding.value))
     pairs = zip(binding.value[::2], binding.value[1::2])
     return tuple(itertools.chain.from_iterable((key, ANYTHING if key in keys else each) for key, each in pairs))
-
-
-def _base_of(holder: Any) -> Any:
-    return next(each for each in (dict, list, deque) if isinstance(holder, each))

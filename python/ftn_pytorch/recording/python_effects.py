@@ -20,6 +20,7 @@ from ..values import user_objects
 from ..values.kinds import Kind, kind_of
 from .bindings import Watch
 from .recorder import Recorder
+from .schedules import STEPS
 from .tape import is_of_library
 
 _PURE = frozenset(
@@ -79,6 +80,8 @@ class Calls:
 
     def __init__(self, recorder: Recorder, watch: Watch) -> None:
         self.stepping: dict[int, Any] = {}
+        self.scheduled: list[tuple[Any, Any, int]] = []
+        """Schedulers that code of the user steps, what it gives them, and how many operations there were."""
         self._recorder, self._watch = recorder, watch
         self._is_own: dict[tuple[str, str], bool] = {}
         self._previous: Any = None
@@ -105,6 +108,10 @@ class Calls:
         if event == "call":
             if frame.f_code in _SUPPRESS:
                 self._recorder.suppressed += 1 if frame.f_code is _SUPPRESS[0] else -1
+            caller = frame.f_back or frame
+            if frame.f_code in STEPS and (self._is_of_user(caller) or self._is_of_package(caller)):
+                given = (frame.f_locals["self"], frame.f_locals.get("epoch", frame.f_locals.get("metrics")))
+                self.scheduled.append((*given, len(self._recorder.operations)))
             if frame.f_code is _STEP:
                 optimizer = frame.f_locals["args"][0]
                 self.stepping[id(optimizer)] = optimizer
@@ -117,7 +124,9 @@ class Calls:
             if is_followed and not self._watch.ran(frame.f_code, frame.f_globals, is_of_package):
                 place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_firstlineno}"
                 self._recorder.refuse(f"it runs {frame.f_code.co_name} ({place}), to which none of its names leads")
-        elif event == "c_call" and argument in _OF_THREADS and self._concerns(frame, _OWN_THREADS):
+        if event == "c_call" and self._is_of_user(frame):
+            self._recorder.called = argument
+        if event == "c_call" and argument in _OF_THREADS and self._concerns(frame, _OWN_THREADS):
             self._refuse("asks for its thread")
         elif event == "c_call" and argument in _FILES and self._concerns(frame, is_deep=True):
             self._refuse("opens a file")

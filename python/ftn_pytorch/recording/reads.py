@@ -4,28 +4,39 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from ..values.held import fields_of
+
 
 class Reads:
     """While it is entered, ``seen`` is told each attribute that this thread asks objects and modules for, before it
-    gets it. ``look_at`` names them.
+    gets it, and tells whether that counts. ``look_at`` names them.
 
     Their classes look on for that time. They stay the classes that they are, which code may ask for, other than those
     of modules: these have one that cannot be changed.
     """
 
-    def __init__(self, seen: Callable[[Any, str], None]) -> None:
+    def __init__(self, seen: Callable[[Any, str], bool]) -> None:
         self._seen = seen
+        self._counts: Counter[tuple[int, str]] = Counter()
+        self._of_fields: dict[int, Any] = {}
         self._waiting: list[Any] = []
         self._classes: dict[type, None] = {}
         self._modules: list[tuple[ModuleType, type]] = []
         self._is_entered = False
         self._thread = threading.get_ident()
 
+    def times(self, fields: Any, name: str) -> int | None:
+        """How often an attribute of the object with these fields, or slots, was asked for; None if nobody looks on."""
+        value = self._of_fields.get(id(fields))
+        return None if value is None else self._counts[id(value), name]
+
     def look_at(self, value: Any) -> None:
+        self._of_fields[id(value)] = self._of_fields[id(fields_of(value))] = value
         self._waiting.append(value)
         if self._is_entered:
             self._begin()
@@ -42,7 +53,7 @@ class Reads:
         for module, kind in self._modules:
             object.__setattr__(module, "__class__", kind)
         # classes that were made here live on until garbage is collected
-        self._classes, self._modules, self._seen = {}, [], lambda value, name: None
+        self._classes, self._modules, self._seen = {}, [], lambda value, name: False
 
     def _begin(self) -> None:
         while self._waiting:
@@ -61,7 +72,7 @@ class Reads:
 
         def __getattribute__(value: Any, name: str) -> Any:
             if threading.get_ident() == self._thread:
-                self._seen(value, name)
+                self._counts[id(value), name] += self._seen(value, name)
             return ask(value, name)
 
         return __getattribute__

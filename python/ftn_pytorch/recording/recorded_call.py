@@ -3,26 +3,26 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch.utils.weak import TensorWeakRef
 
 from ..system import private_names
 from ..values.held import fields_of
-from ..values.optimizer_settings import sources_of
 from . import left_values, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
-from .bindings import ASKING, Binding, Watch
-from .left_values import Place
+from .before_call import Before, Gradient
+from .bindings import ASKING, SLOT, Binding, Watch
+from .following import Following, Known
 from .optimizer_numbers import Trials
+from .places import TARGETS, Guard, Place
 from .python_effects import Calls
-from .recorder import Recorder, Unrecordable, unseen
-from .returned import PLAIN, Item, mapped
+from .recorder import OF_NUMBER, Recorder, Unrecordable, unseen
+from .returned import PLAIN, Item, Read, mapped
+from .schedules import schedules_of
 from .tape import (
     Operation,
     Slot,
@@ -31,7 +31,6 @@ from .tape import (
     in_place,
     is_ordinary,
     modes,
-    parameters_of,
     place_of_waiting,
     without_unused,
 )
@@ -79,6 +78,8 @@ class Tape:
     fixed: set[int] = field(default_factory=set)
     """Slots of tensors that were made of numbers, which nobody changes."""
     generators: list[Any] = field(default_factory=list)
+    rewinds: bool = False
+    """A failed run has drawn random numbers of the host, which are to be drawn again."""
     is_bare: bool = False
     """Tensors among the arguments must have no attributes, for which the function may ask."""
     watched: list[Binding] = field(default_factory=list)
@@ -87,60 +88,28 @@ class Tape:
     """The result, with an ``Item`` for each tensor."""
     given: tuple[Place, ...] = ()
     """What is there is given to a run behind its arguments."""
-    left: tuple[tuple[Place, Any], ...] = ()
-    """What a run puts there, as a template."""
+    left: tuple[tuple[Any, Any], ...] = ()
+    """What a run puts where, as a template: ``places.TARGETS``."""
+    guards: list[Guard] = field(default_factory=list)
+    """What must hold before a run."""
     arguments: list[Given] = field(default_factory=list)
     modes: tuple = ()
     """Those of torch in which it was made."""
     addresses: list[int] = field(default_factory=list)
     """Of ``memory``, when it was made."""
 
+    def gradients_read(self) -> list[Place]:
+        """Those that are there before a call and that it reads or adds to."""
+        return [
+            Place(SLOT, parameter, "grad", "a gradient")
+            for parameter, _, used in self.gradients_before
+            if used is not None
+        ]
 
-class Gradient(NamedTuple):
-    """That of a parameter before the call, as far as the call has left it."""
-
-    parameter: Any
-    was_there: bool
-    tensor: Any
-
-
-class _Before:
-    """What there is before the call: of the objects of torch and the random generators, as they are met."""
-
-    def __init__(self, recorder: Recorder, trials: Trials) -> None:
-        self._recorder, self._trials = recorder, trials
-        self.rates: list[tuple[Any, float]] = []
-        self._gradients: dict[int, tuple[Any, Any]] = {}
-        self._random: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {}
-        self._draw("Python's random", random, lambda module: module.getstate())
-        if (numpy := sys.modules.get("numpy")) is not None:
-            self._draw("numpy.random", numpy.random, lambda module: repr(module.get_state(legacy=False)))
-
-    def _draw(self, path: str, generator: Any, state_of: Callable[[Any], Any]) -> None:
-        self._random[path] = (state_of, generator, state_of(generator))
-
-    def met(self, value: Any, path: str) -> None:
-        if isinstance(value, torch.Generator):
-            return
-        if not isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
-            self._draw(path, value, _state_of)
-            return
-        for each in parameters_of(value):
-            # who holds a gradient that the call takes away needs memory for one more
-            held = None if each.grad is None else TensorWeakRef(each.grad)
-            self._gradients.setdefault(id(each), (each, held))
-        if isinstance(value, torch.optim.Optimizer):
-            self.rates += [(source, source.value()) for source in sources_of(value)]
-            self._recorder.note_counts(optimizer_numbers.counts_of(value))
-            self._trials.watch(value)
-
-    def gradients(self) -> list[Gradient]:
-        return [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in self._gradients.values()]
-
-    def drawn(self) -> str:
-        """Whose random numbers the call has drawn; empty if it drew none but those of torch."""
-        changed = (path for path, (state_of, of, state) in self._random.items() if state_of(of) != state)
-        return next(changed, "")
+    def number_required_at(self, place: int) -> str:
+        """What to say where an operation fails in many calls because a number is another one; empty if it is another
+        operation."""
+        return f"{self.steps[place].place}: {OF_NUMBER}" if self.steps[place].is_required else ""
 
 
 def record(
@@ -149,28 +118,29 @@ def record(
     named: dict[str, Any],
     others: tuple,
     ignored: frozenset[str],
-    places: list[Place],
+    known: Known,
 ) -> tuple[Any, Tape | str]:
     """The result of a call, and its tape, or the reason that there is none. The call is made as it always is.
 
-    places: where calls leave tensors, as far as attempts have shown. What is found anew is put into it.
+    known: what calls change, as far as attempts have shown. What is found anew is put into it.
     """
     given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
-    with_places = left_values.given(args, places)
+    with_places = left_values.given(args, known.given)
     inputs = tensors_in(with_places, named)
     try:
         recorder = Recorder(inputs)
         trials = Trials(recorder)
-        before = _Before(recorder, trials)
-        watch = Watch(function, (*others, *given), ignored, before.met)
+        before = Before(recorder, trials)
+        watch = Watch(function, (*others, *given), ignored | known.paths, before.met)
         obstacle = watch.obstacle()
         held_before = Held(function, args, named)
+        following = Following(known, recorder, watch.reads, function)
     except Exception as failure:
         obstacle = unseen(failure)
     if obstacle:
         return function(*args, **named), obstacle
     versions = [changes_of(each) for each in inputs]
-    with trials, watch.reads, Outside(recorder), recorder, Calls(recorder, watch) as calls:
+    with trials, watch.reads, Outside(recorder), recorder, following, Calls(recorder, watch) as calls:
         result = function(*args, **named)
     try:
         watch.finish()
@@ -179,29 +149,20 @@ def record(
         if changed := held_before.difference():
             raise Unrecordable(f"{changed}: {_RETURN_IT}")
         is_bare = _asks_for_attributes(watch, inputs)
-        left = left_values.found(watch, places, with_places[len(args) :])
-        _require_pure(watch, before.rates, calls)
+        schedules = schedules_of(calls.scheduled, trials, watch)
+        left = [*left_values.found(watch, known, with_places[len(args) :], following), *schedules]
+        _require_pure(watch, before.rates, calls, [group for each, _ in schedules for group in each.groups()])
         if path := before.drawn():
             raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         tape = _tape(recorder, watch, before.gradients(), (result, left), counted, *_numbers(recorder, trials))
         tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), modes(), is_bare
-        tape.given = tuple(places)
+        tape.given, tape.guards = known.given, following.guards
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
     except Exception as failure:
         return result, unseen(failure)
-
-
-def _state_of(generator: Any) -> Any:
-    if isinstance(generator, random.SystemRandom):
-        return None  # it has none; who draws from it is seen asking the system
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    if hasattr(generator, "get_state"):
-        return repr(generator.get_state(legacy=False))
-    return repr(getattr(generator, "bit_generator", generator).state)
 
 
 def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
@@ -212,9 +173,9 @@ def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
     return bool(watch.names & ASKING)
 
 
-def _require_pure(watch: Watch, rates: list, calls: Calls) -> None:
+def _require_pure(watch: Watch, rates: list, calls: Calls, stepped: list[dict]) -> None:
     for source, value in rates:
-        if source.value() != value:
+        if source.value() != value and not any(source.group is each for each in stepped):
             raise Unrecordable(f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it")
     for each in calls.stepping.values():
         if not any(each is known for known in watch.optimizers):
@@ -276,13 +237,17 @@ def _tape(
     written_inputs = [place for place, (_, tensor) in enumerate(inputs) if address_of(tensor) in writes]
     changed = {address_of(tensor) for tensor in (*written.values(), *(inputs[place][1] for place in written_inputs))}
     # what other ranks were given cannot be taken back
-    first = (
-        place
-        for place, each in enumerate(steps)
-        if each.is_random or each.writes & changed or exchanges_at_once(each.operator)
-    )
-    first_write = min(first, default=len(steps))
+    first_write = _first(steps, lambda each: bool(each.writes & changed) or exchanges_at_once(each.operator))
+    first_random = _first(steps, lambda each: each.is_random)
+    rewinds = any(each.is_required for each in steps[first_random:first_write]) and not recorder.generators
+    rewinds = rewinds and all(each.on_host for each in steps if each.is_random)
+    first_write = first_write if rewinds else min(first_write, first_random)
     for each in steps[first_write:]:
+        if each.is_required:
+            raise Unrecordable(
+                f"{each.place}: {OF_NUMBER}; before it, something was changed, or random numbers were drawn, which "
+                "cannot be taken back where the number is another one"
+            )
         if each.is_tried:
             raise Unrecordable(
                 f"{each.place}: it catches what fails in {each.name}, after it has changed something or drawn random "
@@ -314,16 +279,22 @@ def _tape(
         counts=[tensor for tensor, _ in recorder.counts.values()],
         fixed={slot for made, (source, _, _) in recorder.constants.items() for slot in (made, source)},
         generators=recorder.generators,
+        rewinds=rewinds,
         watched=watch.bindings,
         template=template,
         left=tuple(left),
     )
 
 
+def _first(steps: list[Operation], holds: Callable[[Operation], bool]) -> int:
+    return next((place for place, each in enumerate(steps) if holds(each)), len(steps))
+
+
 def _with_constants(recorder: Recorder, kept: set[int]) -> list[Operation]:
-    """The operations; a tensor made of numbers of Python is copied in each run only if that changes or returns it."""
+    """The operations; a tensor made of numbers of Python is copied in each run only if that changes or returns it.
+    A number that is taken out of a tensor is compared, or copied if it is free."""
     writes = {address for operation in recorder.operations for address in operation.writes}
-    unneeded: list[Operation] = []
+    unneeded = [each for taken in recorder.taken for each in (taken.tests if taken.is_free else [taken.copy])]
     for slot, (source, copy, made) in recorder.constants.items():
         if slot in kept or address_of(recorder.outside[slot]) in writes:
             del recorder.outside[slot]
@@ -351,7 +322,12 @@ def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
             raise Unrecordable(f"it returns a tensor with attributes of its own ({', '.join(fields_of(value))})")
         results.setdefault(id(value), slot)
         return Item(list(results).index(id(value)))
-    if isinstance(value, (*PLAIN, Item, Place)):
+    if type(value) is float:
+        taken = next((each for each in recorder.taken if each.is_free and each.value is value), None)
+        if taken is not None:
+            results.setdefault(id(value), taken.slot)
+            return Read(list(results).index(id(value)))
+    if isinstance(value, (*PLAIN, Item, *TARGETS)):
         return value
     found = mapped(lambda each: _template(each, recorder, results), value)
     if found is None:

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
@@ -37,7 +40,27 @@ _COMPARISONS = {
 ALONE = threading.RLock()
 """Held by the thread that records, checks or captures: generators and streams of captures are those of a process."""
 
+OF_NUMBER = (
+    "a number is taken out of a tensor, and what follows may depend on it; leave it a tensor, and take the number "
+    "outside of the recorded function"
+)
 TOO_LITTLE = "there is too little memory to record and to check it"
+
+
+@dataclass
+class Taken:
+    """A number that was taken out of a tensor."""
+
+    slot: int
+    """Of the copy."""
+    copy: Operation
+    tests: list[Operation]
+    value: Any = None
+    """A float, which is no other object; None for what nobody but a function of C has seen."""
+    steps: Any = None
+    """Where code of the user takes it, see ``following``."""
+    is_free: bool = False
+    """Nothing depends on it."""
 
 
 class Unrecordable(Exception):
@@ -93,6 +116,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         identity of the tensor, number, and how they came out."""
         self._comparisons: dict[int, tuple[int, Any, float, bool]] = {}
         """What was compared into a slot; the last one tells that its opposite was asked for."""
+        self.taken: list[Taken] = []
+        self.chain: Callable[[FrameType | None, Any], Any] = lambda frame, function: None
+        """Tells the expressions that have led to where a number is taken."""
+        self.called: Any = None
+        """The function of C that code of the user has called last."""
         self._room = _KEPT_BYTES
         self._count = 0
         self._slots: Any = WeakIdKeyDictionary()
@@ -202,6 +230,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             code, tensor, number, is_opposite = self._comparisons[self._slots[args[0]]]
             self.branches[code, id(tensor), number, bool(result) != is_opposite] = tensor
             return
+        if operator is ITEM and not self._is_count(operator, args):
+            self._require(args[0], result)
+            return
         # one slot may stand for several tensors, which have shapes of their own
         shared = self._folded | {*self.inputs, *self.outside, *self.derived}
         if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot) and inner.number in shared:
@@ -232,11 +263,13 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         if operator.namespace == "c10d":
             self.refuse(f"it waits for other ranks in {operator}; ftn_pytorch.average_gradients can be recorded")
         if torch.Tag.data_dependent_output in tags and not (
-            self._is_count(operator, args) or self._is_comparison(operator, args)
+            self._is_count(operator, args)
+            or self._is_comparison(operator, args)
+            or (operator is ITEM and self._can_require(args[0]))
         ):
             self.refuse(self.of_number(operator))
         if torch.Tag.dynamic_output_shape in tags and not _has_whole_indices(operator, args):
-            self.refuse(f"the shape of a result depends on numbers in tensors ({operator})")
+            self.refuse(f"the shape of a result depends on numbers in tensors ({operator}): use torch.where")
 
     def _is_count(self, operator: Any, args: Any) -> bool:
         is_step = self.trace is not None or self.values is not None
@@ -244,6 +277,33 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def _is_comparison(self, operator: Any, args: Any) -> bool:
         return operator is ITEM and self._slots.get(args[0]) in self._comparisons
+
+    def _can_require(self, tensor: Any) -> bool:
+        """On a GPU nobody would wait for the answer."""
+        return self.stepping is None and tensor.is_cpu and not tensor.is_complex()
+
+    def _require(self, tensor: Any, value: Any) -> None:
+        """A number was taken out of a tensor: a run goes on only where it is the same one there, bit for bit. Or it
+        reads another one out of a copy, if it is found to be free."""
+        if value != value:
+            self.refuse(self.of_number(ITEM))
+            return
+        begin = len(self.operations)
+        with self:
+            copy = tensor.clone()
+            is_same = tensor == value
+            if value == 0 and tensor.is_floating_point():
+                is_negative = tensor.signbit()
+                is_same = is_same.logical_and(is_negative if math.copysign(1, value) < 0 else is_negative.logical_not())
+            private_names.assert_later(is_same, "a number in a tensor is another one")
+        if not self.obstacle:
+            self.operations[-1].is_required = self.operations[-1].on_host = True
+            self.taken.append(Taken(self.slot_of(copy), self.operations[begin], self.operations[begin + 1 :]))
+
+    def note_number(self, number: Any, frame: FrameType | None, function: Any) -> None:
+        """The newest of them is this one, which the code of a frame has asked for by a function."""
+        self.taken[-1].value = number
+        self.taken[-1].steps = self.chain(frame, function)
 
     def _note_comparison(self, name: str, arguments: list[Any], result: int) -> None:
         """Of a tensor that is as it was before the call: the next call can make it before it runs."""
@@ -257,10 +317,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def of_number(self, operator: Any) -> str:
         if self.stepping is None:
-            return (
-                f"a number is taken out of a tensor ({operator}), and what follows may depend on it; leave it a "
-                "tensor, and take the number outside of the recorded function"
-            )
+            return OF_NUMBER.replace(",", f" ({operator}),", 1)
         kind = type(self.stepping)
         cure = "; make it with fused=True" if "fused" in inspect.signature(kind).parameters else ""
         return f"the step of {kind.__name__} takes numbers out of its state{cure}"

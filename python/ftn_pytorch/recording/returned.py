@@ -25,6 +25,13 @@ class Item:
     number: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """Stands for a number in a tensor of a result."""
+
+    number: int
+
+
 def mapped(change: Callable[[Any], Any], value: Any) -> Any:
     """A container of the same class, with what ``change`` makes of its items; None for what is no container.
 
@@ -98,5 +105,7 @@ def filled(template: Any, tensors: tuple) -> Any:
     """A result."""
     if isinstance(template, Item):
         return tensors[template.number]
+    if isinstance(template, Read):
+        return tensors[template.number].item()
     found = None if isinstance(template, PLAIN) else mapped(lambda each: filled(each, tensors), template)
     return template if found is None else found

@@ -21,7 +21,7 @@ from .traced_numbers import Number
 
 ITEM = torch.ops.aten._local_scalar_dense.default
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
-_RECORDING = os.path.join(_OWN, "recording", "recorded_call.py")
+RECORDING = os.path.join(_OWN, "recording", "recorded_call.py")
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
 _MOVES = ("aten._to_copy.default", "aten.copy_.default")
@@ -56,6 +56,9 @@ class Operation:
 
     is_tried: bool = False
     """Code of the user catches its failure."""
+
+    is_required: bool = False
+    """It fails where a number is not the one with which the function went its way."""
 
     label: str = ""
     received: Any = None
@@ -154,7 +157,7 @@ def place_of_user() -> str:
 def is_tried() -> bool:
     """True where code of the user, in the function that is recorded, has a handler for what fails now."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename != _RECORDING:
+    while frame is not None and frame.f_code.co_filename != RECORDING:
         is_own = user_objects.is_own_module(frame.f_globals.get("__name__", ""))
         if is_own and any(begin <= frame.f_lasti < end for begin, end in tried_in(frame.f_code)):
             return True

@@ -4,6 +4,7 @@ tensors that are made of numbers of Python, gradients that flow out of the funct
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ _READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch
 _ASKED = frozenset(("storage_offset", "data_ptr", "untyped_storage", "storage", ".grad", "._base"))
 """What an argument may be asked for beside shape, strides, type and numbers: methods and attributes."""
 _SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
+_TAKES = (torch.Tensor.item, torch.Tensor.__float__)
+"""What gives a number of Python, a new object if it is a float."""
 _MAKES = {
     torch.tensor: 0,
     torch.as_tensor: 0,
@@ -68,6 +71,8 @@ class Outside(TorchFunctionMode):
             number = function(*args, **kwargs)
             is_count = len(self._recorder.reads) > known
             return self._recorder.trace.begin(number, SLOT, max(self._recorder.reads)) if is_count else number
+        if function in _TAKES:
+            return self._taken(function, args[0], inspect.currentframe())
         if function not in _MAKES:
             return function(*args, **kwargs)
         before = set(self._recorder.outside)
@@ -77,6 +82,14 @@ class Outside(TorchFunctionMode):
             for slot in self._recorder.outside.keys() - before:
                 self._recorder.note_constant(slot)
         return made
+
+    def _taken(self, function: Any, tensor: Any, frame: Any) -> Any:
+        called, known = self._recorder.called, len(self._recorder.taken)
+        number = function(tensor)
+        is_of_code = function != torch.Tensor.item or getattr(called, "__self__", None) is tensor
+        if len(self._recorder.taken) == known + 1 and type(number) is float and is_of_code:
+            self._recorder.note_number(number, frame.f_back, function)
+        return number
 
     def _is_given(self, tensor: Any) -> bool:
         """Whether a tensor is an argument, or shares memory with one."""

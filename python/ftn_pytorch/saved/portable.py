@@ -11,8 +11,9 @@ import torch
 from ..ranks import sums
 from ..recording import tape as tapes
 from ..recording.arguments import Given
+from ..recording.places import Place
 from ..recording.recorded_call import Tape
-from ..recording.returned import PLAIN, Item
+from ..recording.returned import PLAIN, Item, Read
 from ..recording.traced_numbers import CONSTANT
 from ..system import private_names
 from ..values import dtypes, plain
@@ -55,11 +56,20 @@ def portable(tape: Tape, kept: Kept) -> Plain:
     """The recording of one call. Its tensors are those of the tape. Unsavable says what no file can hold."""
     if tape.generators:
         raise Unsavable("it draws numbers from a generator of its own; only those of torch itself go on in a file")
+    if len(tape.given) > sum(type(target) is Place for target, _ in tape.left):
+        raise Unsavable("it adds to gradients that others take away: take them away in it (zero_grad)")
     for place, _ in tape.left:
         raise Unsavable(
-            f"it puts another value into {place.path} in each call: write into a tensor that stays (copy_), and set "
-            "modes outside"
+            f"it puts another value into {place.path} in each call: write into a tensor that stays (copy_, add_), and "
+            "set modes and append to lists outside"
         )
+    if tape.guards:
+        raise Unsavable(f"what it does depends on {tape.guards[0].text}: count in a tensor (add_), or decide outside")
+    for step in tape.steps:
+        if step.is_required:
+            raise Unsavable(
+                f"{step.place}: it goes on only where a number in a tensor is the same one; leave it a tensor"
+            )
     before = _before(tape, kept)
     operations = [_operation(*pair) for pair in zip(tape.steps, tape.operations)]
     for (tensor,) in tape.written:
@@ -243,6 +253,8 @@ def _template(value: Any) -> tuple:
     """Containers as what they look like from Fortran: names and an order, or an order alone."""
     if isinstance(value, Item):
         return "tensor", value.number
+    if isinstance(value, Read):
+        raise Unsavable("it returns a number that it takes out of a tensor (item): return the tensor")
     if type(number := plain(value)) in _VALUES:
         return "value", number
     if isinstance(value, PLAIN):

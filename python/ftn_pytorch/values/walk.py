@@ -329,9 +329,15 @@ class Walk:
         for table in private_names.tables_of(value):
             for name, each in list(table.items()):
                 yield Edge(table, name, each, _joined(path, name), By.ITEM)
+        kind = type(value)
+        is_own = user_objects.is_own_module(kind.__module__) and not qualities(kind).asks_itself
         for name, each in list(fields_of(value).items()):
             if name not in fields_of_modules():
-                yield Edge(vars(value), name, each, _joined(path, name), By.FIELD)
+                edge = Edge(vars(value), name, each, _joined(path, name), By.FIELD)
+                if self._is_narrow and is_own and kind_of(each) in (Kind.ARRAY, Kind.UNKNOWN):
+                    self._put_aside(value, [edge])
+                else:
+                    yield edge
 
     def _optimizer(self, value: Any, path: str) -> Iterator[Edge]:
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""How the code of a call uses the numbers, and the lists, that it changes: whether each run can do the same.
+
+A number to which constants are added is added to by each run. What else code makes of it (``step % 100 == 0``) is
+computed before each run, and another outcome is another recording. A list must only be appended to. A number that is
+taken out of a tensor is free if it is only handed on; all others must be the same in each run.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple
+
+import torch
+
+from .bindings import Binding, Watch
+from .flows import HandedOn, Step, computed, is_appended_to, is_only_added_to, value_added
+from .footprints import NOWHERE, Access, Footprints, called_by, is_of_user, value_of
+from .places import Added, Appended, Guard, Place
+from .reads import Reads
+from .recorder import Recorder, Unrecordable, unseen
+from .returned import parts
+from .syntax import positions_of, syntax_of
+from .tape import RECORDING
+
+_BY_TEXT = frozenset(("globals", "locals", "vars", "__dict__", "eval", "exec", "getattr", "attrgetter"))
+OF_COUNTS = "count in a tensor (n.add_(1)), or outside; what is no tensor must not change in a call"
+_WHOLE = ("__dict__", "__getstate__", "__reduce__", "__reduce_ex__", "__dir__")
+_BY_C = frozenset(("format", "format_map"))
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_OF_NO_GRAD = torch.no_grad()(lambda: None).__code__
+"""What calls a function that a mode of gradients decorates, and returns what that returns."""
+
+
+class Way(NamedTuple):
+    """A name that leads to a list: by itself, or by a key of the dict that is there."""
+
+    place: Place
+    key: Any
+    to: Any
+
+    def now(self) -> Way | None:
+        """With the list that is there now; None if none is."""
+        found = self.place.get()
+        found = found if self.key is None else dict.get(found, self.key) if type(found) is dict else None
+        return self._replace(to=found) if type(found) in (list, deque) else None
+
+
+@dataclass
+class Known:
+    """What calls of a function change, as far as attempts to record them have shown."""
+
+    tensors: list[Place] = field(default_factory=list)
+    gradients: list[Place] = field(default_factory=list)
+    """To which calls add, and which are other ones after some calls. These and the tensors are arguments of a run."""
+    numbers: list[Place] = field(default_factory=list)
+    ways: list[Way] = field(default_factory=list)
+    lists: dict[int, Any] = field(default_factory=dict)
+    paths: frozenset[str] = frozenset()
+    """Those of the lists, which are not looked into."""
+    takes_numbers: bool = False
+    """A number is taken out of a tensor."""
+
+    @property
+    def given(self) -> tuple[Place, ...]:
+        return (*self.tensors, *self.gradients)
+
+    def look_again(self) -> None:
+        """The names may have other lists since the last attempt."""
+        self.ways = [each for way in self.ways for each in [way.now()] if each is not None]
+        self.lists = {id(way.to): way.to for way in self.ways}
+
+    @property
+    def is_followed(self) -> bool:
+        return bool(self.numbers or self.ways or self.takes_numbers)
+
+
+class Following:
+    """Entered around the call. ``found`` then tells what a run has to do; ``guards`` what must hold before it."""
+
+    def __init__(self, known: Known, recorder: Recorder, told: Reads, function: Any) -> None:
+        known.look_again()
+        self.guards: list[Guard] = []
+        self.taken = recorder.taken
+        self._known, self._recorder, self._told = known, recorder, told
+        self._outermost = getattr(function, "__func__", function)
+        self._obstacle = ""
+        self._before = [place.get() for place in known.numbers]
+        self._lengths = {key: len(each) for key, each in known.lists.items()}
+        self._added: dict[int, list[int | float | None]] = {}
+        self._written: set[int] = set()
+        self._appended = dict.fromkeys(known.lists, 0)
+        places = (*known.numbers, *(way.place for way in known.ways))
+        self._names = frozenset(each.path if each.key is None else each.key for each in places)
+        self._kept = self._names | {way.key for way in known.ways}
+        self._reads: Counter[int] = Counter()
+        """Of the numbers, by their place in the list."""
+        self._footprints = Footprints(places, self._see) if known.is_followed else None
+
+    @property
+    def is_active(self) -> bool:
+        return self._footprints is not None
+
+    def __enter__(self) -> Following:
+        if self._footprints is not None:
+            self._recorder.chain = self._chain_if_known
+            self._footprints.__enter__()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        if self._footprints is not None:
+            self._footprints.__exit__(*failure)
+            self._recorder.chain = lambda frame, function: None
+
+    def found(self, watch: Watch) -> list[tuple[Any, Any]]:
+        """What a run puts where, with templates of values."""
+        if self._footprints is None:
+            return []
+        if why := self._obstacle or self._footprints.obstacle:
+            raise Unrecordable(why)
+        if texts := sorted(_BY_TEXT & watch.names):
+            raise Unrecordable(f"it changes {self._paths()}, and may read it by its name ({texts[0]})")
+        for number, place in enumerate(self._known.numbers):
+            times = self._told.times(place.holder, place.key)
+            is_seen = times is None and not watch.names & _BY_C
+            is_whole = any(self._told.times(place.holder, each) for each in _WHOLE)
+            if is_whole or (times != self._reads[number] and not is_seen):
+                raise Unrecordable(f"it changes {place.path}, and something besides its code reads that")
+        for way in self._known.ways:
+            if way.key is None:
+                watch.bindings.append(Binding(way.place.kind, way.place.holder, way.place.key, way.to, way.place.path))
+        self._free()
+        return [*self._numbers(), *self._lists()]
+
+    def _paths(self) -> str:
+        known = (*(place.path for place in self._known.numbers), *sorted(self._known.paths))
+        return known[0] if known else "numbers"
+
+    # ---- numbers in names
+
+    def _see(self, access: Access) -> None:
+        for number, place in enumerate(self._known.numbers):
+            if access.place is place:
+                self._see_number(number, access)
+        for way in self._known.ways:
+            if access.place is way.place:
+                self._see_list(way, access)
+
+    def _see_number(self, number: int, access: Access) -> None:
+        place, before = self._known.numbers[number], self._before[number]
+        added = self._added.get(number, [])
+        self._reads[number] += not access.is_write
+        if access.is_write:
+            value = value_added(access.node, access.syntax, access.frame)
+            if value is NOWHERE:
+                self._written.add(number)
+            else:
+                self._added.setdefault(number, []).append(value)
+        elif not is_only_added_to(access.node, access.syntax):
+            if number in self._written or None in added:
+                self._refuse(f"it reads {place.path} after it has changed it")
+                return
+            found = computed(access.node, access.syntax, access.frame, self._names)
+            offset = sum(each for each in added if each is not None)
+            try:
+                value = found.of(before + offset)
+            except Exception:  # which the function is about to raise
+                self._refuse(f"{found.text} fails")
+                return
+            self.guards.append(Guard(place, type(before), offset, found.of, value, found.text))
+
+    def _numbers(self) -> Iterator[tuple[Any, Any]]:
+        for number, place in enumerate(self._known.numbers):
+            before, now = self._before[number], place.get()
+            added = self._added.get(number, [])
+            if number in self._written:
+                is_free = any(now is each.value and each.is_free for each in self.taken)
+                if added or not is_free:
+                    raise Unrecordable(f"it changes {place.path}{_values(before, now)}: {OF_COUNTS}")
+                yield place, now
+            elif added:
+                if added == [None] and type(before) is int and type(now) is int:
+                    added = [now - before]
+                step = Added(place, tuple(each for each in added if each is not None))
+                if None in added or type(before) not in (int, float) or step.expected(before, None) != now:
+                    raise Unrecordable(f"it changes {place.path}{_values(before, now)}: {OF_COUNTS}")
+                self.guards.append(Guard(place, type(before), 0, lambda n: True, True, place.path))
+                yield step, None
+            elif now is not before and now != before:
+                raise Unrecordable(f"it changes {place.path}{_values(before, now)}, and it is not known where")
+
+    # ---- lists
+
+    def _see_list(self, way: Way, access: Access) -> None:
+        node: ast.AST | None = access.node
+        parents = access.syntax.parents
+        if way.key is not None and not access.is_write:
+            node = parents.get(access.node)
+            if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
+                self._refuse(f"it reads {way.place.path}, in which there is a list that grows")
+                return
+            if node.slice.value != way.key:
+                return
+        if access.is_write or node is None or not is_appended_to(node, access.syntax):
+            self._refuse(f"it reads {way.place.path}, which grows in each call: read it outside")
+            return
+        self._appended[id(way.to)] += 1
+
+    def _lists(self) -> Iterator[tuple[Any, Any]]:
+        for key, holder in self._known.lists.items():
+            path = next(each.place.path for each in self._known.ways if each.to is holder)
+            count = self._appended[key]
+            length = self._lengths[key] + count
+            if isinstance(holder, deque) and holder.maxlen is not None:
+                length = min(length, holder.maxlen)
+            if len(holder) != length or count > length:
+                raise Unrecordable(f"it changes {path}, and it is not known where")
+            if count:
+                target = Appended(holder, path, count)
+                if any(isinstance(each, torch.Tensor) and each.requires_grad for each in parts(target.now())):
+                    raise Unrecordable(f"it appends a tensor with a graph to {path}: detach it")
+                yield target, target.now()
+
+    # ---- numbers of tensors
+
+    def _chain(self, frame: FrameType | None, function: Any) -> list[Step] | None:
+        """The expression in the user's code that takes a number, and the calls around it; None if that is not known."""
+        steps: list[Step] = []
+        below = None
+        while frame is not None and frame.f_code.co_filename != RECORDING:
+            code = frame.f_code
+            if code is not _OF_NO_GRAD:
+                syntax = syntax_of(code) if is_of_user(frame) else None
+                node = None if syntax is None else syntax.at(positions_of(code)[frame.f_lasti // 2])
+                if syntax is None or node is None or code.co_flags & _SUSPENDS:
+                    return None
+                if below is None and not _takes(node, frame, function):
+                    return None
+                if below is not None and _code_of(called_by(node, frame)) is not below:
+                    return None
+                steps.append(Step(syntax, code, node))
+                below = code
+            frame = frame.f_back
+        return steps if steps and _code_of(self._outermost) is below else None
+
+    def _chain_if_known(self, frame: FrameType | None, function: Any) -> list[Step] | None:
+        try:
+            return self._chain(frame, function)
+        except Exception as failure:  # of what is not foreseen; the call goes on
+            self._refuse(unseen(failure))
+            return None
+
+    def _free(self) -> None:
+        assert self._footprints is not None
+        for each in self.taken:
+            if each.steps:
+                each.is_free = HandedOn(self._footprints, self._kept).holds(each.steps)
+
+    def _refuse(self, why: str) -> None:
+        self._obstacle = self._obstacle or why
+
+
+def _takes(node: ast.AST, frame: FrameType, function: Any) -> bool:
+    """Whether that is where a number is taken, and not a function of C that asks for it and decides by it."""
+    if not isinstance(node, ast.Call):
+        return False
+    if function == torch.Tensor.item:
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args
+    return value_of(node.func, frame) is float and len(node.args) == 1
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """Of a function, below the modes of gradients that decorate it."""
+    while isinstance(function, FunctionType) and function.__code__ is _OF_NO_GRAD:
+        function = vars(function).get("__wrapped__")
+    return function.__code__ if isinstance(function, FunctionType) else None
+
+
+def _values(before: Any, now: Any) -> str:
+    return f" ({before!r} before a call, {now!r} after it)"

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""Which instructions of the user's code ran in the call that is recorded, and where these read and wrote what the call
+has changed. Python's tracing tells each instruction, its place in the source tells the expression."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import torch
+
+from ..values import user_objects
+from ..values.held import fields_of
+from ..values.kinds import is_simple
+from .bindings import CELL, SLOT
+from .recorder import unseen
+from .syntax import Syntax, positions_of, syntax_of
+from .tape import is_of_library
+
+NOWHERE = object()
+"""No value, or one that only code of a user would give."""
+_MOST = 1_000_000
+"""Instructions that are followed."""
+
+
+class Access(NamedTuple):
+    """One read or write of a place, in the order in which they were made."""
+
+    place: Any
+    is_write: bool
+    syntax: Syntax
+    node: ast.expr
+    frame: FrameType
+
+
+class Footprints:
+    """While it is entered, ``seen`` is told each access to one of the places. ``obstacle`` says why it cannot tell."""
+
+    def __init__(self, places: Sequence[Any], seen: Callable[[Access], None]) -> None:
+        self.obstacle = ""
+        self.ran: dict[CodeType, set[int]] = {}
+        """Offsets of the instructions that ran."""
+        self.calls_code: set[ast.expr] = set()
+        """Attributes that were written, and methods ``append``, which may give their value to code of a user."""
+        self._places, self._seen = places, seen
+        self._names = {_name_of(each) for each in places}
+        self._count = 0
+        self._before: Any = None
+
+    def __enter__(self) -> Footprints:
+        self._before = sys.gettrace()
+        if self._before is not None:
+            self.obstacle = "a debugger or a measurement of coverage looks on"
+        else:
+            sys.settrace(self._begin)
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        if self._before is None:
+            sys.settrace(None)
+
+    def has_run(self, syntax: Syntax, code: CodeType, node: ast.expr) -> bool:
+        """Whether an expression was evaluated; true where that is not known."""
+        wanted = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+        there = [place for place, each in enumerate(positions_of(code)) if each == wanted]
+        return not there or any(2 * place in self.ran.get(code, ()) for place in there)
+
+    def _begin(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event != "call" or not is_of_user(frame):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        self.ran.setdefault(frame.f_code, set())
+        return self._follow
+
+    def _follow(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            self.ran[frame.f_code].add(frame.f_lasti)
+            self._count += 1
+            if self._count > _MOST:
+                self.obstacle = "too many instructions run in a call to follow them"
+                sys.settrace(None)
+                return None
+            found = _accesses(frame.f_code).get(frame.f_lasti)
+            if found is not None and (found[1] in self._names or found[1] == "append"):
+                try:
+                    self._note(frame, *found)
+                except Exception as failure:  # of what is not foreseen; the call goes on
+                    self.obstacle = unseen(failure)
+        return self._follow
+
+    def _note(self, frame: FrameType, operation: str, name: str) -> None:
+        syntax = syntax_of(frame.f_code)
+        node = None if syntax is None else syntax.at(positions_of(frame.f_code)[frame.f_lasti // 2])
+        if syntax is None or not isinstance(node, (ast.Name, ast.Attribute)):
+            if name == "append":
+                return
+            self.obstacle = self.obstacle or f"it is not known how {frame.f_code.co_name} uses {name}"
+            return
+        of = value_of(node.value, frame) if isinstance(node, ast.Attribute) else None
+        is_write = operation.startswith(("STORE", "DELETE"))
+        is_foreign = name == "append" and type(of) not in (list, deque)
+        if isinstance(node, ast.Attribute) and (_calls_code(of, name) if is_write else is_foreign):
+            self.calls_code.add(node)
+        for place in self._places:
+            if _name_of(place) != name:
+                continue
+            if isinstance(node, ast.Attribute) and of is NOWHERE:
+                self.obstacle = self.obstacle or f"it is not known whose {name} {ast.unparse(node)} is"
+            elif _is_there(place, node, of, frame):
+                self._seen(Access(place, is_write, syntax, node, frame))
+
+
+def is_of_user(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    is_followed = user_objects.is_own_module(name) or user_objects.is_of_package(name)
+    return is_followed and not is_of_library(frame.f_code.co_filename)
+
+
+def value_of(node: ast.AST, frame: FrameType) -> Any:
+    """That of a name, or of fields of one, without running code of a user; NOWHERE for all else."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        spaces = (frame.f_locals, frame.f_globals, vars(builtins))
+        return next((space[node.id] for space in spaces if node.id in space), NOWHERE)
+    if isinstance(node, ast.Attribute):
+        of = value_of(node.value, frame)
+        of_class = _of_class(of, node.attr)
+        if of is NOWHERE or hasattr(type(of_class), "__set__"):
+            return NOWHERE
+        return fields_of(of).get(node.attr, of_class if is_plain(of_class) else NOWHERE)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        of = value_of(node.value, frame)
+        return dict.get(of, node.slice.value, NOWHERE) if isinstance(of, dict) else NOWHERE
+    return NOWHERE
+
+
+def called_by(node: ast.AST, frame: FrameType) -> FunctionType | None:
+    """The function of Python that a call runs at once: by a name, as a method, or as ``__call__`` of an object."""
+    if not isinstance(node, ast.Call):
+        return None
+    found = value_of(node.func, frame)
+    if found is NOWHERE and isinstance(node.func, ast.Attribute):
+        found = _of_class(value_of(node.func.value, frame), node.func.attr)
+    if isinstance(found, (staticmethod, classmethod, MethodType)):
+        found = found.__func__
+    if not isinstance(found, (FunctionType, type)):
+        found = _of_class(found, "__call__")
+    return found if isinstance(found, FunctionType) else None
+
+
+def is_plain(value: Any) -> bool:
+    """Whether there is a value, and it is a constant."""
+    return value is not NOWHERE and is_simple(value)
+
+
+def _of_class(value: Any, name: str) -> Any:
+    """What the class of a value has under a name."""
+    kinds = () if value is NOWHERE else type(value).__mro__
+    return next((vars(each)[name] for each in kinds if name in vars(each)), NOWHERE)
+
+
+def _calls_code(of: Any, name: str) -> bool:
+    """Whether to write an attribute of an object is more than to put a value into its fields."""
+    is_known = type(of).__setattr__ in (object.__setattr__, ModuleType.__setattr__, torch.nn.Module.__setattr__)
+    return not is_known or hasattr(type(_of_class(of, name)), "__set__") or name in user_objects.slots(type(of))
+
+
+def _name_of(place: Any) -> Any:
+    return place.path if place.kind == CELL else place.key
+
+
+def _is_there(place: Any, node: ast.expr, of: Any, frame: FrameType) -> bool:
+    if isinstance(node, ast.Attribute):
+        return place.holder is of if place.kind == SLOT else place.holder is fields_of(of)
+    return place.kind == CELL or place.holder is frame.f_globals
+
+
+@functools.lru_cache(maxsize=1000)
+def _accesses(code: CodeType) -> dict[int, tuple[str, Any]]:
+    """Instructions with a name other than that of a local variable, by the offset at which Python tells them."""
+    found: dict[int, tuple[str, Any]] = {}
+    begin = None
+    for each in dis.get_instructions(code):
+        begin = each.offset if begin is None else begin
+        if each.opname == "EXTENDED_ARG":
+            continue
+        is_access = each.opname.startswith(("LOAD_", "STORE_", "DELETE_", "IMPORT_FROM")) and "FAST" not in each.opname
+        if is_access and isinstance(each.argval, str) and each.opname != "LOAD_CONST":
+            found[begin] = each.opname, each.argval
+        begin = None
+    return found

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""What a run does to names besides its operators: another value, a number that is added, items of a list.
+
+``path`` is how a user would write it. ``now`` is what is there, ``expected`` what is to be there after a run, ``put``
+does it, ``back`` undoes what a call has done as far as a run reads it. ``is_compared`` tells whether a check compares
+what is expected with what the function has left.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+
+from ..values.held import fields_of
+from .bindings import CELL, SLOT
+
+_SCHEDULER = torch.optim.lr_scheduler.LRScheduler
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a value is: an item of a dict, list or deque, the content of a cell, a slot of an object."""
+
+    kind: int
+    holder: Any
+    key: Any
+    path: str
+
+    is_compared: ClassVar = True
+
+    def get(self) -> Any:
+        """What is there now, None if nothing is."""
+        try:
+            if self.kind == CELL:
+                return self.holder.cell_contents
+            if self.kind == SLOT:
+                return object.__getattribute__(self.holder, self.key)
+            return _base_of(self.holder).__getitem__(self.holder, self.key)
+        except (LookupError, AttributeError, ValueError):
+            return None
+
+    def put(self, value: Any) -> None:
+        """No code of a user runs."""
+        if self.kind == CELL:
+            self.holder.cell_contents = value
+        elif self.kind == SLOT:
+            object.__setattr__(self.holder, self.key, value)
+        else:
+            _base_of(self.holder).__setitem__(self.holder, self.key, value)
+
+    def now(self) -> Any:
+        return self.get()
+
+    def back(self, before: Any) -> None:
+        if self.get() is not before:
+            self.put(before)
+
+    def expected(self, before: Any, value: Any) -> Any:
+        return value
+
+    def is_that_of(self, other: Place) -> bool:
+        return self.kind == other.kind and self.holder is other.holder and self.key == other.key
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """Numbers that each run adds to the one in a place, one after the other."""
+
+    place: Place
+    numbers: tuple[int | float, ...]
+
+    is_compared: ClassVar = True
+
+    @property
+    def path(self) -> str:
+        return self.place.path
+
+    def now(self) -> Any:
+        return self.place.get()
+
+    def back(self, before: Any) -> None:
+        self.place.back(before)
+
+    def expected(self, before: Any, value: Any) -> Any:
+        for each in self.numbers:
+            before = before + each
+        return before
+
+    def put(self, value: Any) -> None:
+        self.place.put(self.expected(self.place.get(), value))
+
+
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """A scheduler of torch whose step each run makes, behind those of its optimizer."""
+
+    scheduler: Any
+
+    is_compared: ClassVar = False
+
+    @property
+    def path(self) -> str:
+        return f"a {type(self.scheduler).__name__}"
+
+    def parts(self) -> list[Any]:
+        """This scheduler, and those that it steps."""
+        found = [self.scheduler]
+        for each in found:
+            lists = (value for value in fields_of(each).values() if type(value) is list)
+            found += [
+                item for items in lists for item in items if isinstance(item, torch.optim.lr_scheduler.LRScheduler)
+            ]
+        return found
+
+    def groups(self) -> list[dict[str, Any]]:
+        return self.scheduler.optimizer.param_groups
+
+    def now(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        return [(each, dict(each)) for each in (*map(fields_of, self.parts()), *self.groups())]
+
+    def back(self, before: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+        for fields, values in before:
+            for name, value in values.items():
+                if fields.get(name) is not value:
+                    fields[name] = value
+
+    def expected(self, before: Any, value: Any) -> Any:
+        return value
+
+    def put(self, value: Any) -> None:
+        self.scheduler.step()
+
+
+@dataclass(frozen=True, eq=False)
+class Appended:
+    """Items at the end of a list or a deque, which nobody reads in a call."""
+
+    holder: Any
+    path: str
+    count: int
+
+    is_compared: ClassVar = True
+
+    def now(self) -> tuple:
+        """The last items, which are new after a call."""
+        length = len(self.holder)
+        return tuple(itertools.islice(self.holder, max(length - self.count, 0), length))
+
+    def back(self, before: tuple) -> None:
+        """A run does not read them."""
+
+    def expected(self, before: tuple, value: tuple) -> tuple:
+        return value
+
+    def put(self, value: tuple) -> None:
+        append = _base_of(self.holder).append
+        for each in value:
+            append(self.holder, each)
+
+
+TARGETS = (Place, Added, Appended, Stepped)
+
+
+class Guard(NamedTuple):
+    """What code makes of a number in a place, and of ``offset`` that it has added before; it must give ``value``."""
+
+    place: Place
+    kind: type
+    offset: Any
+    computes: Callable[[Any], Any]
+    value: Any
+    text: str
+
+    def holds(self) -> bool:
+        now = self.place.get()
+        if type(now) is not self.kind:
+            return False
+        found = self.computes(now + self.offset if self.offset else now)
+        return type(found) is type(self.value) and (found == self.value or found != found)
+
+
+def _base_of(holder: Any) -> Any:
+    return next(each for each in (dict, list, deque) if isinstance(holder, each))

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""One recording of a function, or one that is to come, and how far it is trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import collectives, late_checks
+from .recorded_call import Tape
+
+
+@dataclass(eq=False)
+class Variant:
+    """One recording, or one that is to come, for one set of shapes, types and modes, which is its key."""
+
+    key: Any
+    calls: int = 0
+    attempts: int = 0
+    tape: Tape | None = None
+    replay: Any = None
+    ask: Any = None
+    """What makes the arguments of a run of those of a call, None where they are the same; it gives None for no run."""
+    is_plain: bool = False
+    """These calls cannot be recorded, and others can."""
+    compared: collectives.Compared | None = None
+    """What is compared in place of a recording that asks other ranks, and ``trial`` runs it."""
+    trial: Any = None
+    fill: Any = None
+    checks: int = 0
+    doubt: str = ""
+    """What has differed in a check; the next call tells why."""
+    late: late_checks.LateChecks | None = None
+    """When it is checked again, once it is ready."""
+    astray: int = 0
+    """How many calls in a row have not gone its way, because of numbers in tensors."""
+    ran: int = 0
+    """How often it had run then."""
+    postponed: int = 0
+    """How many checks in a row have shown nothing, because of others."""
+    pause: int = 0
+    """How many calls are left as they are before the next check."""
+
+    def goes_astray(self, limit: int) -> bool:
+        """A call has not gone its way; true if so many in a row have not."""
+        self.astray = self.astray + 1 if self.ran == self.replay.runs else 1
+        self.ran = self.replay.runs
+        return self.astray >= limit
