@@ -55,8 +55,8 @@ std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, c
   if (!options.communicator)
     fail(FPT_ERR_ARGUMENT, purpose, " needs communicator=, which tells the ranks that share a GPU");
   if (options.device.compare(0, 4, "cuda") != 0 && options.device != "cpu")
-    fail(FPT_ERR_DEVICE, purpose, " needs device=\"cuda\", or another GPU",
-         options.device.empty() ? "" : ": it is \"", options.device, options.device.empty() ? "" : "\"");
+    fail(FPT_ERR_DEVICE, purpose, " needs device=\"cuda\", or another GPU", options.device.empty() ? "" : ": it is \"",
+         options.device, options.device.empty() ? "" : "\"");
   std::unique_ptr<GpuRunner> runner(new GpuRunner(file, options));
   SegmentWriter writer(runner->owner_.memory(), 0);
   std::vector<fpt_arg> sent = without(given, {"per", "communicator", "device"});
