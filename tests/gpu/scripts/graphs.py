@@ -9,7 +9,8 @@ def ftn_pytorch_setup(kind, number=1):
     global forward, a, b, ones
     torch.manual_seed(number)
     forward = {"sums": sums, "drops": drops, "solves": solves, "doubles": doubles}[kind]
-    a, b = torch.randn(16384, 64, device="cuda") / 128, torch.randn(64, 16384, device="cuda") / 8
+    length = 64 if kind == "doubles" else 16384
+    a, b = torch.randn(length, 64, device="cuda") / 128, torch.randn(64, length, device="cuda") / 8
     ones = torch.eye(64, device="cuda")
 
 
