@@ -31,6 +31,8 @@ BACKGROUND = (
     + "def ftn_pytorch_train(x, target):\n    return background.submit(x, target)\n"
 )
 PATH = re.compile(r'"([^"]+)"')
+# where the loader looks for a library that is compiled for this very processor: more places on some than on others
+OF_PROCESSOR = re.compile(r"/(tls|haswell|avx512_1|x86_64|glibc-hwcaps)(/|$)")
 
 
 def can_trace():
@@ -59,6 +61,7 @@ def paths(tmp_path):
         lines = trace.read_text().splitlines()
         # fstat of newer C libraries is one of an empty path, and getcwd asks for none
         found = [path[1] for line in lines if "getcwd(" not in line and (path := PATH.search(line))]
+        found = [path for path in found if not OF_PROCESSOR.search(path)]
         # real paths are looked up folder by folder: how often, says the place of the checkout
         above = {str(folder) for place in (ROOT, sys.prefix, tmp_path) for folder in Path(place).parents}
         return [path for path in found if path not in above]

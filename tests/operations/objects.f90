@@ -66,7 +66,7 @@ contains
          call saw("step: step " // number_of_step)
          call scope%end()
          call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
-         call saw("forward: after step " // number_of_step)
+         call saw_near("forward: after step " // number_of_step)
       end do
       call optimizer%get("lr", first, stat=stat, errmsg=errmsg)
       call saw("get: rate")

@@ -147,7 +147,7 @@ contains
       call optimizer%get("lr", xd(2, 1))
       call saw(class_name)
       call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
-      call saw(class_name // ": forward")
+      call saw_near(class_name // ": forward")
    end subroutine step_with
 
    !> Of all weights: their mean, and one that forgets

@@ -89,6 +89,16 @@ contains
       call clear()
    end subroutine saw
 
+   !> The same for what a trained model gives, to three digits: the last bits of products of matrices depend on where
+   !> weights lie in memory, on some processors
+   subroutine saw_near(name)
+      !> Of the operation
+      character(*), intent(in) :: name
+
+      where (abs(y) < 1000) y = anint(512*y)/512
+      call saw(name)
+   end subroutine saw_near
+
    !> A line for what is no status
    subroutine note(name, text)
       !> Of what is told

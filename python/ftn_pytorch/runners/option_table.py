@@ -8,8 +8,6 @@ it needs nothing but Python. docs/load-options.md is written from it by docs/sit
 
 from __future__ import annotations
 
-import re
-import textwrap
 from dataclasses import dataclass
 
 
@@ -39,6 +37,9 @@ class Option:
     @property
     def comment(self) -> list[str]:
         """Lines of a comment in Fortran: the meaning without marks of Markdown, and the default."""
+        import re  # each module costs each rank operations on files at its start, where nobody asks for comments
+        import textwrap
+
         text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", self.meaning).replace("`", "")
         default = f". Default: {self.default}" if self.default else ""
         return textwrap.wrap(re.sub(r"^[a-z](?=[a-z]* )", lambda first: first[0].upper(), text) + default, 110)

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError, did_you_mean
-from .option_table import OPTIONS
 
 USE_DEVICE = 1
 USE_INFERENCE_MODE = 2
@@ -104,6 +103,8 @@ class Options:
 
 def _checked(name: str, value: Any) -> Any:
     """An option of what Python runs, as ``Options`` has it; what the core has read already stays as it is."""
+    from .option_table import OPTIONS  # for who gives an option: see architecture.md on the start of 10,000 ranks
+
     where = f"load(..., {name}=)"
     row = OPTIONS[name]
     if row.is_read_by_core or (value is None and row.kind not in ("flag", "real")):
