@@ -163,6 +163,9 @@ def record(
         return result, str(reason)
     except Exception as failure:
         return result, unseen(failure)
+    finally:
+        # frames of the call may live on until garbage is collected, and this one with them
+        del recorder, trials, before, watch, following, held_before, calls
 
 
 def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
