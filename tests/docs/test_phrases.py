@@ -35,6 +35,7 @@ HABITS = [
     r"\bas ever\b",  # as usual
     r"\bmend(s|ed)?\b(?!_)",  # fix
     r"\bsame numbers\b",  # results, values, weights
+    r"(^|\. )Of (a|an|the|saved|strings|other|what)\b",  # for, among, with; the noun first
     r"(^|\. )Who \w+s [^.?|]*\.",  # the caller, the thread that
     r"(^|\. )What [^.?|]*\b(is|are|has|have|goes|stays|must|counts) [^.?|]*\.(?!\w)",  # a noun
 ]
@@ -87,6 +88,7 @@ def test_no_message_has_one(folder: str) -> None:
         "a mere folder",
         "It begins anew.",
         "It works. What it returns is copied.",
+        "It works. Of a saved model, export the network.",
         "Who holds the lock makes the step.",
     ],
 )
