@@ -152,7 +152,7 @@ class Remote:
                 continue
             known = self._slots.get(i)
             if known is None or known.shape != each.shape or known.dtype != each.dtype:
-                known = torch.empty(each.shape, dtype=each.dtype).share_memory_()
+                known = torch.empty(each.shape, dtype=each.dtype, device="cpu").share_memory_()
                 self._slots[i] = new[i] = known
             known.copy_(each)
         return new

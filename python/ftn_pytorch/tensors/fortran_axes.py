@@ -197,7 +197,7 @@ class FortranFunctions:
         """Distances of neighbours along each axis, in elements."""
         import torch
 
-        return torch.tensor(self._shape(tensor.stride()), dtype=torch.int64)
+        return torch.tensor(self._shape(tensor.stride()), dtype=torch.int64, device="cpu")
 
     def _shape(self, shape: Sequence[Any]) -> list[int]:
         extents = [int(extent) for extent in shape]

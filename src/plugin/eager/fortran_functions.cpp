@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
 
+#include "plugin/autograd_engine.hpp"
 #include "plugin/direct_tensor.hpp"
 #include "plugin/eager/dtypes.hpp"
 #include "plugin/eager/eager_tensor.hpp"
@@ -210,6 +211,7 @@ c10::IValue set_requires_grad(FunctionCall& call, const std::string&) {
 
 c10::IValue backward(FunctionCall& call, const std::string&) {
   const at::Tensor gradient = call.has(2) ? call.tensor(2) : at::Tensor();
+  stay_with_first_engine();
   call.tensor(0).backward(gradient, /*retain_graph=*/call.logical(1));
   return {};
 }
