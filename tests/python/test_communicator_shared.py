@@ -187,7 +187,7 @@ def test_what_a_call_has_made_is_shared_by_all_its_names_or_by_none(two, tmp_pat
         text = f"{MADE}\nftn_pytorch_shared = {['net', *shared]}"
         runners, failures = two(text, tmp_path / str(place), change)
         if len(shared) == 1:
-            told = f"names {pair[0]}, and does not name {pair[1]}, which leads to the same object or to the same numbers"
+            told = f"names {pair[0]}, and does not name {pair[1]}, which leads to the same object or to the same"
             assert [(each.status, told in each.text) for each in failures] == [("SCRIPT", True)] * 2
             continue
         assert failures == [None, None]

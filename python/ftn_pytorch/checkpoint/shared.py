@@ -77,8 +77,8 @@ def require_apart(trees: Mapping[str, Any], listed: list[str], script: str) -> N
                 inside, outside = (other, name) if is_of(other, listed) else (name, other)
                 raise FtnPytorchError(
                     "SCRIPT",
-                    f"{script}: {SHARED} names {inside}, and does not name {outside}, which leads to the same object or "
-                    "to the same numbers, made after the load. Name both, or let one of them have a copy",
+                    f"{script}: {SHARED} names {inside}, and does not name {outside}, which leads to the same object "
+                    "or to the same numbers, made after the load. Name both, or let one of them have a copy",
                 )
 
 
