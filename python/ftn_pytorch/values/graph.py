@@ -46,7 +46,8 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][\w -]*")
 class Node:
     """A value, and what was in it when it was looked at."""
 
-    __slots__ = ("value", "kind", "type", "fields", "items", "mark", "parent", "key", "ways", "is_closed", "is_hidden")
+    __slots__ = ("value", "kind", "type", "fields", "items", "mark", "parent", "key", "ways")
+    __slots__ += ("keeps_itself", "is_closed", "is_hidden")
 
     def __init__(self, value: Any, kind: Kind, parent: Node | None, key: str) -> None:
         self.value, self.kind, self.parent, self.key = value, kind, parent, key
@@ -57,6 +58,8 @@ class Node:
         self.mark: Any = None
         """What tells that something has changed that cannot be looked into."""
         self.ways = 1
+        self.keeps_itself = False
+        """It has a state, and is no network or optimizer."""
         self.is_closed = False
         """Reached only through what keeps its own state, and no code."""
         self.is_hidden = False
@@ -196,13 +199,10 @@ class Graph:
             node = self._todo.popleft()
             if node.type in self._plain:
                 self._look_into_plain(node)
-            elif not self._keeps_itself(node):
+            elif not node.keeps_itself:
                 self._look_into(node)
             elif not is_of_kit(node.type):
                 self._closed.append(node)
-
-    def _keeps_itself(self, node: Node) -> bool:
-        return node.kind not in (Kind.MODULE, Kind.OPTIMIZER, *CODE) and self._has_state(node.type)
 
     def _look_into(self, node: Node) -> None:
         value, kind = node.value, node.kind
@@ -278,7 +278,8 @@ class Graph:
         if kind is Kind.INSTALLED and not isinstance(value, (FunctionType, BuiltinMethodType, MethodWrapperType)):
             return None
         node = self.nodes[id(value)] = Node(value, kind, parent, key)
-        node.is_closed = (parent.is_closed or self._keeps_itself(parent)) and kind not in CODE
+        node.keeps_itself = kind not in (Kind.MODULE, Kind.OPTIMIZER, *CODE) and self._has_state(node.type)
+        node.is_closed = (parent.is_closed or parent.keeps_itself) and kind not in CODE
         self._todo.append(node)
         return node
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import CellType
 from typing import Any
 
-from . import loaded, user_objects
+from . import loaded
 
 CACHED = type(functools.lru_cache(lambda: None))
 EMPTY = object()
@@ -56,10 +56,20 @@ def fields_of(value: Any) -> dict[str, Any]:
     return fields if type(fields) is dict else {}
 
 
+def slots(kind: type) -> Iterator[str]:
+    """Names that a class declares in ``__slots__``."""
+    for each in kind.__mro__:
+        names = vars(each).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__"):
+                is_mangled = name.startswith("__") and not name.endswith("__")
+                yield f"_{each.__name__.lstrip('_')}{name}" if is_mangled else name
+
+
 def slots_of(value: Any) -> dict[str, Any]:
     """The fields of a value that its classes declare in ``__slots__``, as far as they are set."""
     found = {}
-    for name in user_objects.slots(type(value)):
+    for name in slots(type(value)):
         try:
             found[name] = object.__getattribute__(value, name)
         except AttributeError:
