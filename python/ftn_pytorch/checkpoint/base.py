@@ -16,7 +16,7 @@ from ..values.encoding import TAG, Unstorable, decode, find_imported_type
 from ..values.graph import Graph
 from . import archive, content, file, folder, resumption
 from .capture import Collector
-from .comparing import TO
+from .comparing import CLASS, TO
 from .content import NOT_UNDERSTOOD, not_understood, told
 from .description import RANK_OF_JOB, describe
 from .restoring import Rebind, Restorer, plain
@@ -27,6 +27,7 @@ LEFT_OUT = "left_out"
 COMPARED = "compared"
 # Names of objects that are the same on all ranks, of which only the file of rank 0 holds the states.
 SHARED_KEY = "shared"
+_INSIDE = (".", "/", TO, CLASS)
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
 Saved = Mapping[str, tuple[Any, Mapping[str, Any]]]
@@ -351,7 +352,7 @@ def missing(name: str, about: Mapping[str, Any]) -> str:
 
 def is_of(path: str, names: Iterable[str]) -> bool:
     """True for one of these names, and for what is in it."""
-    return any(path == name or path.startswith((f"{name}.", f"{name}/", f"{name} ")) for name in names)
+    return any(path == name or path.startswith(tuple(name + end for end in _INSIDE)) for name in names)
 
 
 def texts_in(tree: Any, key: str) -> Iterator[str]:
