@@ -50,8 +50,7 @@ class Node:
     __slots__ += ("keeps_itself", "is_closed", "is_hidden")
 
     def __init__(self, value: Any, kind: Kind, parent: Node | None, key: str) -> None:
-        self.value, self.kind, self.parent, self.key = value, kind, parent, key
-        self.type = type(value)
+        self.value, self.type, self.kind, self.parent, self.key = value, type(value), kind, parent, key
         self.fields: dict[Any, Any] = {}
         self.items: list[Any] | None = None
         """Of a dict first all keys, then all values."""
