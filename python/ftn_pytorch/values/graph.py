@@ -9,7 +9,6 @@ the first way to it. A script that was just loaded has the same names in each pr
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import weakref
 from collections import deque
@@ -35,19 +34,20 @@ from .contents import (
     parts_in_c,
     shows_others,
 )
-from .held import EMPTY, content, fields_of
+from .held import EMPTY, content, fields_of, shown_apart
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
 from .walk import WRAPPED
 
 CODE = (Kind.FUNCTION, Kind.CLASS, Kind.NAMESPACE, Kind.INSTALLED)
-_PLAIN_KEY = re.compile(r"[A-Za-z_][\w -]*")
 
 
 class Node:
     """A value, and what was in it when it was looked at."""
 
-    __slots__ = ("value", "kind", "type", "fields", "items", "mark", "parent", "key", "ways")
-    __slots__ += ("keeps_itself", "is_closed", "is_hidden")
+    __slots__ = (
+        *("value", "kind", "type", "fields", "items", "mark", "parent", "key", "ways"),
+        *("keeps_itself", "is_closed", "is_hidden"),
+    )
 
     def __init__(self, value: Any, kind: Kind, parent: Node | None, key: str) -> None:
         self.value, self.type, self.kind, self.parent, self.key = value, type(value), kind, parent, key
@@ -240,7 +240,7 @@ class Graph:
             half = len(items) // 2
             for number, (key, each) in enumerate(zip(items[:half], items[half:])):
                 if type(each) not in ATOMS:
-                    self._meet(each, node, f"/{_shown(key, number)}")
+                    self._meet(each, node, f"/{shown_apart(key, number)}")
                 if type(key) not in ATOMS:
                     self._meet(key, node, f"/(key {number})")
             return
@@ -358,15 +358,6 @@ class Graph:
 
 def _in_function(key: tuple[str, str], label: str) -> str:
     return f"{key[1]} in {label}" if key[0] == IN else f"{DEFAULT} {key[1]} in {label}"
-
-
-def _shown(key: Any, number: int) -> str:
-    """A key in a path: no two keys of a dict are shown alike."""
-    if type(key) is str:
-        return key if _PLAIN_KEY.fullmatch(key) else repr(key)
-    if type(key) is int and abs(key) >> 32:  # the identity of something, or of a thread
-        return f"({number})"
-    return repr(key) if type(key) in (int, float, bool, bytes, type(None)) else f"({number})"
 
 
 def _parts_of_code(value: Any, kind: Kind) -> Iterator[tuple[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import re
 from collections.abc import Iterator
 from types import CellType
 from typing import Any
@@ -13,6 +14,7 @@ from . import loaded
 
 CACHED = type(functools.lru_cache(lambda: None))
 EMPTY = object()
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w -]*")
 
 
 @functools.cache
@@ -32,6 +34,15 @@ def content(cell: CellType) -> Any:
 def shown(key: Any) -> str:
     """A key as it is written, if that calls no code of a user."""
     return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
+
+
+def shown_apart(key: Any, number: int) -> str:
+    """A key in a path: no two keys of a dict are shown alike."""
+    if type(key) is str:
+        return key if _PLAIN_KEY.fullmatch(key) else repr(key)
+    if type(key) is int and abs(key) >> 32:  # the identity of something, or of a thread
+        return f"({number})"
+    return repr(key) if type(key) in (int, float, bool, bytes, type(None)) else f"({number})"
 
 
 def results_in(cached: Any) -> Iterator[Any]:
