@@ -278,8 +278,10 @@ class _Child:
                 with open(path, "wb") as stream:
                     stream.write(state)
             self._kept.restore(path)
-        # A hook may make a new network.
-        self._trained = list(self._networks())
+        # A hook may make a new network. Those that lie in the memory already stay there, whatever their names are now.
+        networks = list(self._networks())
+        if not {*map(id, networks)} <= {*map(id, self._trained)}:
+            self._trained = networks
         self._tell()
 
 
