@@ -78,7 +78,7 @@ def require_apart(trees: Mapping[str, Any], listed: list[str], script: str) -> N
                 raise FtnPytorchError(
                     "SCRIPT",
                     f"{script}: {SHARED} names {inside}, and does not name {outside}, which leads to the same object "
-                    "or to the same numbers, made after the load. Name both, or let one of them have a copy",
+                    "or to the same memory, made after the load. Name both, or let one of them have a copy",
                 )
 
 
