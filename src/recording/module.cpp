@@ -78,7 +78,7 @@ class Replay {
     return results;
   }
 
-  /// What a graph needs of a call for which the recording holds: its tensors and numbers, and the settings of kernels.
+  /// What a graph needs of a call for which the recording holds: its tensors and numbers, and torch's switches.
   /// NotImplemented as for run().
   py::object given(const py::tuple& args, const py::dict& named) {
     std::vector<at::Tensor> inputs;
@@ -90,7 +90,7 @@ class Replay {
       if (numbers_[i].counter.defined()) numbers[i] = 0;
     py::list tensors;
     for (const at::Tensor& input : inputs) tensors.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(input)));
-    return py::make_tuple(tensors, numbers, kernel_settings());
+    return py::make_tuple(tensors, numbers, switches());
   }
 
   /// The operators alone: tuples of results and of new gradients.
@@ -324,7 +324,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       .def("run", &Replay::run, py::arg("args"), py::arg("named"),
            "A tuple of tensors, or NotImplemented if the recording does not hold for this call.")
       .def("given", &Replay::given, py::arg("args"), py::arg("named"),
-           "Tensors, numbers and settings of kernels of a call, or NotImplemented as for run().")
+           "Tensors, numbers and switches of a call, or NotImplemented as for run().")
       .def("launch", &Replay::launch, py::arg("tensors"), py::arg("numbers"), py::arg("is_captured"),
            "The operators alone: a tuple of results, and one of gradients.")
       .def("settle", &Replay::settle, py::arg("tensors"), py::arg("gradients"),
@@ -357,5 +357,13 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       py::arg("tensor"), "Where the tensor of libtorch lies that is behind one of Python, as long as that lives.");
   fpt::recording::add_saved_file(module);
   fpt::recording::add_device_turns(module);
+  module.def(
+      "modes", [] { return fpt::recording::Modes::current().in_python(); },
+      "What torch has switched on now, as far as it decides on operators and numbers.");
+  module.def("keeps_casts", &fpt::recording::keeps_casts, "Whether an autocast keeps for later calls what is cast.");
+  module.def(
+      "is_waited_for",
+      [](const py::object& tensor) { return fpt::recording::is_waited_for(THPVariable_Unpack(tensor.ptr())); },
+      py::arg("tensor"), "Whether a hook waits for its gradient.");
   module.def("is_intercepted", &fpt::recording::is_intercepted, "Whether operators of this thread go elsewhere.");
 }

@@ -3,6 +3,7 @@
 /// All of it with the interpreter lock.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,18 +58,27 @@ struct Binding {
   bool holds() const noexcept;
 };
 
+/// Switches of torch that decide which operators a function calls, on which kernels they run, and how precisely.
+using Switches = std::array<int64_t, 31>;
+Switches switches();
+
+/// True where an autocast around the call keeps what is cast in it, so that a later call finds it.
+bool keeps_casts();
+
 /// Modes of torch that decide on what a function does.
 struct Modes {
-  bool grad, inference, anomaly, deterministic, autocast_cpu, autocast_cuda;
+  bool grad, inference, anomaly, autocast_cpu, autocast_cuda;
+  bool casts_are_kept;
   at::ScalarType cpu_type, cuda_type, default_type;
-  int64_t functions;  ///< modes of __torch_function__
+  int64_t functions;                  ///< modes of __torch_function__
+  std::optional<c10::Device> device;  ///< that one of them makes tensors on
+  Switches switches;
 
   static Modes current();
   bool operator==(const Modes& other) const noexcept;
+  /// As Python compares them.
+  py::tuple in_python() const;
 };
-
-/// Settings that decide on which kernels a GPU runs, and with which precision.
-std::vector<int64_t> kernel_settings();
 
 /// True where the calls of this thread go elsewhere before they are made: torch.vmap, modes of a script, hooks that
 /// take what autograd saves.
@@ -76,6 +86,9 @@ bool is_intercepted();
 
 /// The tensor behind an object of Python, which a program may give another one: nothing here keeps it.
 inline const at::Tensor& behind(const py::object& tensor) { return THPVariable_Unpack(tensor.ptr()); }
+
+/// Whether a hook waits for the gradient of a tensor: its own, or that of the node that adds to it.
+bool is_waited_for(const at::Tensor& tensor);
 
 /// The gradient of a parameter as the recorded function found it, and no hook that waits for it.
 struct GradientBefore {

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import operator
 import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MemberDescriptorType, MethodWrapperType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -23,8 +24,8 @@ import torch
 from ..system import private_names
 from ..values import user_objects
 from ..values.code_names import globals_in, names_in
-from ..values.held import EMPTY, dict_of_class, fields_of, slots_of
-from ..values.kinds import base_of, is_simple
+from ..values.held import CACHED, EMPTY, dict_of_class, fields_of, slots_of, tables_in
+from ..values.kinds import base_of, is_of_decimals, is_simple, kind_of
 from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import extension
@@ -33,9 +34,12 @@ from .recorder import unseen
 from .tape import is_of_library, parameters_of, tried_in
 
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
-_SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
+_STEPPING = frozenset(("step", "zero_grad", "state"))
+"""What may be asked of an optimizer or a scheduler that tells nothing of its numbers."""
 ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
 
+_DESCRIPTORS = (MemberDescriptorType, MethodWrapperType, operator.methodcaller)
+"""What can get a slot of an object of which nothing is asked then."""
 _TEXTS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _ITEMS_OF_FUNCTIONS = frozenset(("__annotations__", "__globals__"))
 _WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER)
@@ -95,6 +99,7 @@ class Watch:
         self._strong: set[int] = set()
         self._looked = 0
         self._is_busy = False
+        self._asks_numbers = self._asks_descriptors = False
         roots = [("", function), *(("an argument", each) for each in others)]
         self._walk = Walk(roots, is_narrow=True, skipped=ignored)
         self.names = self._walk.names
@@ -114,8 +119,13 @@ class Watch:
 
     def _read(self, value: Any, name: str) -> bool:
         """An attribute was asked for, which may not be there; false if that does not matter."""
-        is_of_torch = name == "__dict__" and issubclass(type(value), torch.nn.Module)
+        kind = type(value)  # isinstance would ask the value
+        is_stepped = issubclass(kind, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
+        is_of_torch = is_stepped or (name == "__dict__" and issubclass(kind, torch.nn.Module))
         if self._is_busy or (is_of_torch and is_of_library(sys._getframe(2).f_code.co_filename)):
+            return False
+        if is_stepped:
+            self._asks_numbers |= name not in _STEPPING
             return False
         self._is_busy = True
         try:
@@ -146,10 +156,15 @@ class Watch:
             self._is_busy = False
         return is_known
 
-    def imported(self, name: str) -> None:
-        """A module was imported by a text."""
-        self._walk.looked_up(sys.modules, name)
+    def looked_up(self, space: dict[str, Any], name: str) -> None:
+        """A module was imported by a text, or something else is read that no code names."""
+        self._walk.looked_up(space, name)
         self._go()
+
+    def switched(self, space: dict[str, Any], name: str) -> None:
+        """Code of an installed package has read a name that functions of its module give other values."""
+        if name in space:
+            self._add(ITEM, space, name, space[name], f"{space.get('__name__')}.{name}")
 
     def finish(self) -> None:
         """Nothing more is read, nor met."""
@@ -163,8 +178,10 @@ class Watch:
         (self.bindings if asks else self.whole).extend(self._attributes)
         for holder, path, keys, pairs in self._followed.values():
             self._bind_items(holder, path, keys, pairs)
-        if self.names & _SETTINGS:
+        if self._asks_numbers:
             self._bind_settings()
+        if self._asks_descriptors or any("__get__" in names_in(code) for code in self._walk.codes):
+            self.bindings.extend(self.whole)
         if self.modules:
             for hooks in private_names.hooks_of_all("modules"):
                 self._bind_items(hooks, "hooks of all networks")
@@ -194,7 +211,7 @@ class Watch:
             if private_names.has_hooks(optimizer):
                 return f"a hook of {type(optimizer).__name__} would not be called"
         for parameter in self.parameters():
-            if private_names.has_hooks(parameter):
+            if extension.module().is_waited_for(parameter):
                 return "a hook of a parameter would not be called"
         return ""
 
@@ -215,6 +232,9 @@ class Watch:
             self._weak[id(edge.value)] = (edge.value, edge.path)
         else:
             self._strong.add(id(edge.value))
+        self._asks_descriptors |= isinstance(edge.value, _DESCRIPTORS) and edge.by != By.FIELD
+        if is_of_decimals(edge.value):
+            self._refuse(f"{edge.path} computes by the context of decimal, which may be another one: use floats")
         if type(edge.value) in (list, deque, dict):
             self.edges.setdefault(id(edge.value), []).append(edge)
         if edge.by == By.GLOBAL and edge.holder is not None:
@@ -312,6 +332,8 @@ class Watch:
             (self.whole if name in there else self.bindings).append(each)
         if base_of(type(value)) is not object:
             self._container(value, path)
+        if isinstance(value, torch.optim.lr_scheduler.LRScheduler):
+            self.reads.look_at(value)
 
     def _harmless(self, value: Any, path: str) -> None:
         """Flags and counts of threads, and what a user's own class has beside its base."""
@@ -343,6 +365,8 @@ class Watch:
         self._add(BASES, value, None, value.__mro__, f"bases of {value.__name__}")
 
     def _function(self, value: Any, path: str) -> None:
+        if type(value) is CACHED:
+            self._cached(value, path)
         if not isinstance(value, FunctionType):
             return
         name = value.__name__
@@ -368,8 +392,18 @@ class Watch:
         for each in sorted(_TEXTS & self.names):
             self._add(SLOT, value, each, getattr(value, each), f"{name}.{each}")
 
+    def _cached(self, value: Any, path: str) -> None:
+        """What functools.lru_cache keeps must stay there: else it is computed anew."""
+        for table in tables_in(value):
+            if all(kind_of(key) is Kind.CONSTANT for key in table):
+                for key, each in table.items():
+                    self._add(ITEM, table, key, each, f"a result of {path}")
+            else:
+                self._bind_items(table, f"results of {path}")
+
     def _optimizer(self, optimizer: Any, path: str) -> None:
         self.optimizers.append(optimizer)
+        self.reads.look_at(optimizer)
         self._add(CLASS, optimizer, None, type(optimizer), f"the class of {path}")
         self._followed_in(vars(optimizer), f"{path}.").update(("state", "param_groups"))
         for hooks in private_names.hooks_of(optimizer):

@@ -16,6 +16,7 @@ from . import left_values, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
 from .before_call import Before, Gradient
 from .bindings import ASKING, SLOT, Binding, Watch
+from .extension import module
 from .following import Following, Known
 from .optimizer_numbers import Trials
 from .places import TARGETS, Guard, Place
@@ -30,7 +31,6 @@ from .tape import (
     exchanges_at_once,
     in_place,
     is_ordinary,
-    modes,
     place_of_waiting,
     without_unused,
 )
@@ -94,7 +94,8 @@ class Tape:
     """What must hold before a run."""
     arguments: list[Given] = field(default_factory=list)
     modes: tuple = ()
-    """Those of torch in which it was made."""
+    """Those of torch in which it was made, as the extension tells them."""
+    default_type: Any = field(default_factory=torch.get_default_dtype)
     addresses: list[int] = field(default_factory=list)
     """Of ``memory``, when it was made."""
 
@@ -156,7 +157,7 @@ def record(
             raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         tape = _tape(recorder, watch, before.gradients(), (result, left), counted, *_numbers(recorder, trials))
-        tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), modes(), is_bare
+        tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), module().modes(), is_bare
         tape.given, tape.guards = known.given, following.guards
         return result, tape
     except Unrecordable as reason:

@@ -34,10 +34,16 @@ def shown(key: Any) -> str:
     return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
 
 
+def tables_in(cached: Any) -> list[dict[Any, Any]]:
+    """Where functools.lru_cache keeps results."""
+    fields = fields_of(cached)
+    return [each for each in gc.get_referents(cached) if type(each) is dict and each is not fields]
+
+
 def results_in(cached: Any) -> Iterator[Any]:
     """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
-    for table in gc.get_referents(cached):
-        for each in list(table.values()) if type(table) is dict else ():
+    for table in tables_in(cached):
+        for each in list(table.values()):
             yield from gc.get_referents(each) if type(each).__name__ == "_lru_list_elem" else [each]
 
 
