@@ -29,6 +29,7 @@ class Replay {
   Replay(const py::tuple& args, const py::dict& named, const py::object& tape)
       : signature_(args, named, py::cast<bool>(tape.attr("is_bare"))),
         modes_(Modes::current()),
+        asked_(py::cast<bool>(tape.attr("asks_switches")) ? std::optional(switches()) : std::nullopt),
         tape_(py::cast<int32_t>(tape.attr("slots")),
               all_of<std::pair<int32_t, at::Tensor>>(tape.attr("constants"),
                                                      [](const py::tuple& pair) {
@@ -172,7 +173,8 @@ class Replay {
   /// None, or (kind, index) of the first thing that is not as it was.
   py::object mismatch(const py::tuple& args, const py::dict& named, std::vector<at::Tensor>& inputs,
                       std::vector<double>& numbers) const {
-    if (!(Modes::current() == modes_) || is_intercepted()) return py::make_tuple("modes", 0);
+    if (!(Modes::current() == modes_) || (asked_ && *asked_ != switches()) || is_intercepted())
+      return py::make_tuple("modes", 0);
     if (!signature_.matches(args.ptr(), named.ptr(), inputs)) return py::make_tuple("arguments", 0);
     const auto first = [](const char* kind, const auto& all) -> py::object {
       for (std::size_t i = 0; i < all.size(); ++i)
@@ -266,6 +268,7 @@ class Replay {
 
   Signature signature_;
   Modes modes_;
+  std::optional<Switches> asked_;  ///< where the function asks for some
   Tape tape_;
   std::size_t first_write_;
   std::vector<int32_t> inputs_, results_;

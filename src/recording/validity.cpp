@@ -243,33 +243,48 @@ bool keeps_casts() {
 }
 
 Modes Modes::current() {
+  const auto cast_to = [](c10::DeviceType device) {
+    return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
+                                                     : at::ScalarType::Undefined;
+  };
   return {c10::GradMode::is_enabled(),
           c10::InferenceMode::is_enabled(),
           torch::autograd::AnomalyMode::is_enabled(),
-          at::autocast::is_autocast_enabled(at::kCPU),
-          at::autocast::is_autocast_enabled(at::kCUDA),
           keeps_casts(),
-          at::autocast::get_autocast_dtype(at::kCPU),
-          at::autocast::get_autocast_dtype(at::kCUDA),
+          cast_to(at::kCPU),
+          cast_to(at::kCUDA),
           c10::get_default_dtype_as_scalartype(),
           at::impl::PythonTorchFunctionTLS::stack_len(),
           device_of_modes(),
-          recording::switches()};
+          recording::routes()};
 }
 
 bool Modes::operator==(const Modes& other) const noexcept {
   return grad == other.grad && inference == other.inference && anomaly == other.anomaly &&
          default_type == other.default_type && functions == other.functions && device == other.device &&
-         autocast_cpu == other.autocast_cpu && autocast_cuda == other.autocast_cuda &&
-         casts_are_kept == other.casts_are_kept && (!autocast_cpu || cpu_type == other.cpu_type) &&
-         (!autocast_cuda || cuda_type == other.cuda_type) && switches == other.switches;
+         casts_are_kept == other.casts_are_kept && cpu_type == other.cpu_type && cuda_type == other.cuda_type &&
+         routes == other.routes;
 }
 
 py::tuple Modes::in_python() const {
-  const auto cast_to = [](bool is_enabled, at::ScalarType type) { return is_enabled ? static_cast<int>(type) : -1; };
-  return py::make_tuple(grad, inference, anomaly, cast_to(autocast_cpu, cpu_type), cast_to(autocast_cuda, cuda_type),
+  return py::make_tuple(grad, inference, anomaly, static_cast<int>(cpu_type), static_cast<int>(cuda_type),
                         casts_are_kept, static_cast<int>(default_type), functions, device ? device->str() : "",
-                        py::tuple(py::cast(switches)));
+                        py::tuple(py::cast(switches())));
+}
+
+Routes routes() {
+  at::Context& torch = at::globalContext();
+  return {torch.userEnabledMkldnn(),
+          torch.userEnabledCuDNN(),
+          torch.deterministicCuDNN(),
+          torch.deterministicAlgorithms(),
+          torch.userEnabledFlashSDP(),
+          torch.userEnabledMemEfficientSDP(),
+          torch.userEnabledMathSDP(),
+          torch.userEnabledCuDNNSDP(),
+          torch.userEnabledOverrideableSDP(),
+          torch.allowFP16BF16ReductionMathSDP(),
+          static_cast<int64_t>(torch.sDPPriorityOrder().front())};
 }
 
 Switches switches() {
@@ -278,37 +293,28 @@ Switches switches() {
   const auto precision = [&](Float32Backend backend, Float32Op of) {
     return static_cast<int64_t>(torch.float32Precision(backend, of));
   };
-  return {precision(Float32Backend::GENERIC, Float32Op::ALL),
-          precision(Float32Backend::CUDA, Float32Op::MATMUL),
-          precision(Float32Backend::CUDA, Float32Op::CONV),
-          precision(Float32Backend::CUDA, Float32Op::RNN),
-          precision(Float32Backend::MKLDNN, Float32Op::MATMUL),
-          precision(Float32Backend::MKLDNN, Float32Op::CONV),
-          precision(Float32Backend::MKLDNN, Float32Op::RNN),
-          static_cast<int64_t>(torch.allowFP16ReductionCuBLAS()),
-          static_cast<int64_t>(torch.allowBF16ReductionCuBLAS()),
-          torch.allowFP16AccumulationCuBLAS(),
-          torch.allowFP16ReductionCPU(),
-          static_cast<int64_t>(torch.blasPreferredBackend()),
-          static_cast<int64_t>(torch.linalgPreferredBackend()),
-          static_cast<int64_t>(torch.qEngine()),
-          torch.userEnabledMkldnn(),
-          torch.deterministicMkldnn(),
-          torch.userEnabledNNPACK(),
-          torch.userEnabledCuDNN(),
-          torch.benchmarkCuDNN(),
-          torch.benchmarkLimitCuDNN(),
-          torch.deterministicCuDNN(),
-          torch.deterministicAlgorithms(),
-          torch.deterministicAlgorithmsWarnOnly(),
-          torch.deterministicFillUninitializedMemory(),
-          torch.userEnabledFlashSDP(),
-          torch.userEnabledMemEfficientSDP(),
-          torch.userEnabledMathSDP(),
-          torch.userEnabledCuDNNSDP(),
-          torch.userEnabledOverrideableSDP(),
-          torch.allowFP16BF16ReductionMathSDP(),
-          static_cast<int64_t>(torch.sDPPriorityOrder().front())};
+  Switches found{precision(Float32Backend::GENERIC, Float32Op::ALL),
+                 precision(Float32Backend::CUDA, Float32Op::MATMUL),
+                 precision(Float32Backend::CUDA, Float32Op::CONV),
+                 precision(Float32Backend::CUDA, Float32Op::RNN),
+                 precision(Float32Backend::MKLDNN, Float32Op::MATMUL),
+                 precision(Float32Backend::MKLDNN, Float32Op::CONV),
+                 precision(Float32Backend::MKLDNN, Float32Op::RNN),
+                 static_cast<int64_t>(torch.allowFP16ReductionCuBLAS()),
+                 static_cast<int64_t>(torch.allowBF16ReductionCuBLAS()),
+                 torch.allowFP16AccumulationCuBLAS(),
+                 torch.allowFP16ReductionCPU(),
+                 static_cast<int64_t>(torch.blasPreferredBackend()),
+                 static_cast<int64_t>(torch.linalgPreferredBackend()),
+                 static_cast<int64_t>(torch.qEngine()),
+                 torch.deterministicMkldnn(),
+                 torch.userEnabledNNPACK(),
+                 torch.benchmarkCuDNN(),
+                 torch.deterministicAlgorithmsWarnOnly(),
+                 torch.deterministicFillUninitializedMemory()};
+  const Routes others = routes();
+  std::copy(others.begin(), others.end(), found.end() - others.size());
+  return found;
 }
 
 bool is_intercepted() {

@@ -48,7 +48,7 @@ class Signature {
   bool is_bare_;
 };
 
-/// Something of Python that must stay as it is. `recording/bindings.py` makes them, and says what key and value are.
+/// Something of Python that must stay as it is. `recording/binding.py` makes them, and says what key and value are.
 struct Binding {
   enum class Kind : uint8_t { item, absent, cell, items, slot, class_of, fields, function, bases };
   Kind kind;
@@ -58,8 +58,12 @@ struct Binding {
   bool holds() const noexcept;
 };
 
-/// Switches of torch that decide which operators a function calls, on which kernels they run, and how precisely.
-using Switches = std::array<int64_t, 31>;
+/// Switches of torch that decide which operators a function calls.
+using Routes = std::array<int64_t, 11>;
+Routes routes();
+
+/// Those, and others that decide on which kernels operators run, and how precisely.
+using Switches = std::array<int64_t, 30>;
 Switches switches();
 
 /// True where an autocast around the call keeps what is cast in it, so that a later call finds it.
@@ -67,16 +71,16 @@ bool keeps_casts();
 
 /// Modes of torch that decide on what a function does.
 struct Modes {
-  bool grad, inference, anomaly, autocast_cpu, autocast_cuda;
-  bool casts_are_kept;
-  at::ScalarType cpu_type, cuda_type, default_type;
+  bool grad, inference, anomaly, casts_are_kept;
+  at::ScalarType cpu_type, cuda_type;  ///< of autocast; undefined where it is off
+  at::ScalarType default_type;
   int64_t functions;                  ///< modes of __torch_function__
   std::optional<c10::Device> device;  ///< that one of them makes tensors on
-  Switches switches;
+  Routes routes;
 
   static Modes current();
   bool operator==(const Modes& other) const noexcept;
-  /// As Python compares them.
+  /// As Python compares them, with all switches.
   py::tuple in_python() const;
 };
 

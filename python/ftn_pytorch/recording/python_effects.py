@@ -86,6 +86,7 @@ class Calls:
         self.stepping: dict[int, Any] = {}
         self.scheduled: list[tuple[Any, Any, int]] = []
         """Schedulers that code of the user steps, what it gives them, and how many operations there were."""
+        self.asks_switches = False
         self._recorder, self._watch = recorder, watch
         self._is_own: dict[tuple[str, str], bool] = {}
         self._previous: Any = None
@@ -130,11 +131,15 @@ class Calls:
             if is_followed and not self._watch.ran(frame.f_code, frame.f_globals, is_of_package):
                 place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_firstlineno}"
                 self._recorder.refuse(f"it runs {frame.f_code.co_name} ({place}), to which none of its names leads")
+            name = frame.f_globals.get("__name__", "")
+            if (name == "torch" or name.startswith("torch.backends")) and self._is_of_user(caller):
+                self.asks_switches = True
             if not is_followed and not frame.f_code.co_filename.startswith(OWN):
-                for name in switches_in(frame.f_code, frame.f_globals.get("__name__", "")):
-                    self._watch.switched(frame.f_globals, name)
+                for switch in switches_in(frame.f_code, name):
+                    self._watch.switched(frame.f_globals, switch)
         if event == "c_call" and self._is_of_user(frame):
             self._recorder.called = argument
+            self.asks_switches |= "get_" in getattr(argument, "__name__", "")
         if event == "c_call" and argument in _OF_THREADS and self._concerns(frame, _OWN_THREADS):
             self._refuse("asks for its thread")
         elif event == "c_call" and argument in _FILES and self._concerns(frame, is_deep=True):

@@ -15,7 +15,8 @@ from ..values.held import fields_of
 from . import left_values, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
 from .before_call import Before, Gradient
-from .bindings import ASKING, SLOT, Binding, Watch
+from .binding import SLOT, Binding
+from .bindings import ASKING, Watch
 from .extension import module
 from .following import Following, Known
 from .optimizer_numbers import Trials
@@ -80,6 +81,8 @@ class Tape:
     generators: list[Any] = field(default_factory=list)
     rewinds: bool = False
     """A failed run has drawn random numbers of the host, which are to be drawn again."""
+    asks_switches: bool = False
+    """The function may ask torch how it computes, and depends on all of that."""
     is_bare: bool = False
     """Tensors among the arguments must have no attributes, for which the function may ask."""
     watched: list[Binding] = field(default_factory=list)
@@ -125,21 +128,15 @@ def record(
 
     known: what calls change, as far as attempts have shown. What is found anew is put into it.
     """
-    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
     with_places = left_values.given(args, known.given)
     inputs = tensors_in(with_places, named)
     try:
-        recorder = Recorder(inputs)
-        trials = Trials(recorder)
-        before = Before(recorder, trials)
-        watch = Watch(function, (*others, *given), ignored | known.paths, before.met)
-        obstacle = watch.obstacle()
-        held_before = Held(function, args, named)
-        following = Following(known, recorder, watch.reads, function)
+        observers = _observers(function, args, named, inputs, others, ignored, known)
     except Exception as failure:
-        obstacle = unseen(failure)
-    if obstacle:
-        return function(*args, **named), obstacle
+        observers = unseen(failure)
+    if isinstance(observers, str):
+        return function(*args, **named), observers
+    recorder, trials, before, watch, held_before, following = observers
     versions = [changes_of(each) for each in inputs]
     with trials, watch.reads, Outside(recorder), recorder, following, Calls(recorder, watch) as calls:
         result = function(*args, **named)
@@ -158,7 +155,7 @@ def record(
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         tape = _tape(recorder, watch, before.gradients(), (result, left), counted, *_numbers(recorder, trials))
         tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), module().modes(), is_bare
-        tape.given, tape.guards = known.given, following.guards
+        tape.given, tape.guards, tape.asks_switches = known.given, following.guards, calls.asks_switches
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
@@ -166,7 +163,29 @@ def record(
         return result, unseen(failure)
     finally:
         # frames of the call may live on until garbage is collected, and this one with them
-        del recorder, trials, before, watch, following, held_before, calls
+        del observers, recorder, trials, before, watch, following, held_before, calls
+
+
+def _observers(
+    function: Callable,
+    args: tuple,
+    named: dict[str, Any],
+    inputs: list[Any],
+    others: tuple,
+    ignored: frozenset[str],
+    known: Known,
+) -> Any:
+    """What looks on while a call is recorded; or the obstacle, and then nothing of them is left in the call."""
+    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
+    recorder = Recorder(inputs)
+    trials = Trials(recorder)
+    before = Before(recorder, trials)
+    watch = Watch(function, (*others, *given), ignored | known.paths, before.met)
+    if obstacle := watch.obstacle():
+        watch.finish()
+        return obstacle
+    held_before = Held(function, args, named)
+    return recorder, trials, before, watch, held_before, Following(known, recorder, watch.reads, function)
 
 
 def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:

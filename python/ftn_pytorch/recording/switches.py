@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Switches of installed packages in Python: names of a module to which its own functions give other values.
+"""Switches of installed packages in Python: names of a module to which its own functions give other numbers or texts.
 
 ``torch.nn.utils.parametrize.cached`` is one, ``tempfile.tempdir`` another. Code that reads such a name does something
 else after somebody has used it.
@@ -16,6 +16,8 @@ from typing import Any
 
 from ..values.code_names import codes_in, named_by
 
+_OF_MODES = ("torch.utils._python_dispatch", "torch.overrides")
+"""What a recorder switches by itself; the modes of a call are compared in another way."""
 _STORES = dis.opmap["STORE_GLOBAL"]
 
 
@@ -28,7 +30,7 @@ def switches_in(code: CodeType, module: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1000)
 def _switches_of(module: str) -> frozenset[str]:
-    of = sys.modules.get(module)
+    of = sys.modules.get(module) if module not in _OF_MODES else None
     codes = _codes_of(of, vars(of)) if isinstance(of, ModuleType) else ()
     stored = (each for code in codes for each in codes_in(code) if _STORES in each.co_code[::2])
     return frozenset(name for code in stored for name in named_by(code, "STORE_GLOBAL"))

@@ -9,7 +9,7 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -81,6 +81,24 @@ class Operation:
                     yield item.number
                 elif isinstance(item, Number):
                     yield from item.slots()
+
+
+@dataclass
+class Taken:
+    """A number that was taken out of a tensor."""
+
+    slot: int
+    """Of the copy."""
+    copy: Operation
+    tests: list[Operation]
+    value: Any = None
+    """A float, which is no other object; None for what nobody but a function of C has seen."""
+    steps: Any = None
+    """Where code of the user takes it, see ``following``."""
+    is_free: bool = False
+    """Nothing depends on it."""
+    sums: list[Any] = field(default_factory=list)
+    """Statements that add it to a number in a name."""
 
 
 def is_ordinary(tensor: Any) -> bool:

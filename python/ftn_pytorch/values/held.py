@@ -13,6 +13,7 @@ from . import loaded, user_objects
 
 CACHED = type(functools.lru_cache(lambda: None))
 EMPTY = object()
+_LINK = "_lru_list_elem"
 
 
 @functools.cache
@@ -41,10 +42,11 @@ def tables_in(cached: Any) -> list[dict[Any, Any]]:
 
 
 def results_in(cached: Any) -> Iterator[Any]:
-    """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
+    """What functools.lru_cache keeps. With a limit each is in a link of a chain, whose class is told behind it."""
     for table in tables_in(cached):
-        for each in list(table.values()):
-            yield from gc.get_referents(each) if type(each).__name__ == "_lru_list_elem" else [each]
+        yield from (each for each in list(table.values()) if type(each).__name__ != _LINK)
+    parts = gc.get_referents(cached)
+    yield from (each for each, kind in zip(parts, parts[1:]) if type(kind) is type and kind.__name__ == _LINK)
 
 
 def dict_of_class(kind: type) -> dict[str, Any]:
