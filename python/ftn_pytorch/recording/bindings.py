@@ -310,6 +310,8 @@ class Watch:
             (self.whole if name in there else self.bindings).append(each)
         if base_of(type(value)) is not object:
             self._container(value, path)
+        if isinstance(value, torch.amp.GradScaler) and value.is_enabled():
+            self._refuse(f"{path} decides in Python whether a step is made: scale outside, or use bfloat16 without it")
         if isinstance(value, torch.optim.lr_scheduler.LRScheduler):
             self.reads.look_at(value)
 
