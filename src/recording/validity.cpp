@@ -222,16 +222,28 @@ bool Binding::holds() const noexcept {
 
 namespace {
 
-/// Of the innermost torch.device around the call.
+using FunctionModes = at::impl::PythonTorchFunctionTLS;
+
+/// That of a torch.device around the call; none for other modes of __torch_function__.
+std::optional<c10::Device> device_of_mode(int64_t place) {
+  const py::handle mode = FunctionModes::get_stack_at(place)->ptr(getPyInterpreter());
+  if (std::string_view(Py_TYPE(mode.ptr())->tp_name) != "DeviceContext") return std::nullopt;
+  const py::object device = py::getattr(mode, "device", py::none());
+  if (!THPDevice_Check(device.ptr())) return std::nullopt;
+  return reinterpret_cast<THPDevice*>(device.ptr())->device;
+}
+
+/// Of the innermost torch.device.
 std::optional<c10::Device> device_of_modes() {
-  using Stack = at::impl::PythonTorchFunctionTLS;
-  for (int64_t place = Stack::stack_len(); place-- > 0;) {
-    const py::handle mode = Stack::get_stack_at(place)->ptr(getPyInterpreter());
-    if (std::string_view(Py_TYPE(mode.ptr())->tp_name) != "DeviceContext") continue;
-    const py::object device = py::getattr(mode, "device", py::none());
-    if (THPDevice_Check(device.ptr())) return reinterpret_cast<THPDevice*>(device.ptr())->device;
-  }
-  return std::nullopt;
+  const int64_t count = FunctionModes::stack_len();
+  return count > 0 ? device_of_mode(count - 1) : std::nullopt;
+}
+
+/// Modes of a script, which do not stay what they are.
+bool has_other_modes() {
+  for (int64_t place = 0; place < FunctionModes::stack_len(); ++place)
+    if (!device_of_mode(place)) return true;
+  return false;
 }
 
 }  // namespace
@@ -254,7 +266,7 @@ Modes Modes::current() {
           cast_to(at::kCPU),
           cast_to(at::kCUDA),
           c10::get_default_dtype_as_scalartype(),
-          at::impl::PythonTorchFunctionTLS::stack_len(),
+          FunctionModes::stack_len(),
           device_of_modes(),
           recording::routes()};
 }
@@ -318,7 +330,7 @@ Switches switches() {
 }
 
 bool is_intercepted() {
-  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || at::SavedTensorDefaultHooks::get_hooks() ||
+  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || has_other_modes() || at::SavedTensorDefaultHooks::get_hooks() ||
          c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 

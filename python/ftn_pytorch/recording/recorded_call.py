@@ -31,6 +31,7 @@ from .tape import (
     address_of,
     exchanges_at_once,
     in_place,
+    is_move,
     is_ordinary,
     place_of_waiting,
     without_unused,
@@ -255,6 +256,12 @@ def _tape(
     after = [(each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after]
     operations = [_described(operation, last) for operation, last in zip(steps, _last_uses(steps, kept))]
     writes = {address for operation in steps for address in operation.writes}
+    for each in steps if module().keeps_casts() else ():
+        cast = outside.get(next(each.slots(), -1))
+        if is_move(each.operator) and not each.writes and cast is not None and address_of(cast) in writes:
+            raise Unrecordable(
+                f"{each.place}: it changes what an autocast around its calls keeps a cast of: enter autocast inside"
+            )
     written = {number: tensor for number, tensor in outside.items() if address_of(tensor) in writes}
     inputs = list(zip(recorder.inputs, recorder.held_inputs))
     written_inputs = [place for place, (_, tensor) in enumerate(inputs) if address_of(tensor) in writes]

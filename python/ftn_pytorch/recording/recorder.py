@@ -21,12 +21,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..errors import is_of_memory
 from ..system import private_names, thread_recorder
-from . import extension
 from .tape import ITEM, Operation, Slot, Taken, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
 
 _CLONE = torch.ops.aten.clone.default
-_CAST = torch.ops.aten._to_copy.default
 _KEPT_BYTES = 64 << 20
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
 _COMPARISONS = {
@@ -106,7 +104,6 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         """Tells the expressions that have led to where a number is taken."""
         self.called: Any = None
         """The function of C that code of the user has called last."""
-        self._casts_are_kept = extension.module().keeps_casts()
         self._room = _KEPT_BYTES
         self._count = 0
         self._slots: Any = WeakIdKeyDictionary()
@@ -246,8 +243,6 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         if strange:
             self.refuse(f"it uses tensors of the class {strange[0].__name__}")
         tags = operator.tags
-        if self._casts_are_kept and operator is _CAST and args[0].is_leaf and args[0].requires_grad:
-            self.refuse("an autocast around its calls keeps what it casts from one to the next: enter it inside")
         if operator.namespace == "c10d":
             self.refuse(f"it waits for other ranks in {operator}; ftn_pytorch.average_gradients can be recorded")
         if torch.Tag.data_dependent_output in tags and not (

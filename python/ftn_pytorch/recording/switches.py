@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from ..system import private_names
 from ..values.code_names import codes_in, named_by
 
-_OF_MODES = ("torch.utils._python_dispatch", "torch.overrides")
-"""What a recorder switches by itself; the modes of a call are compared in another way."""
 _STORES = dis.opmap["STORE_GLOBAL"]
 
 
@@ -30,7 +29,7 @@ def switches_in(code: CodeType, module: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1000)
 def _switches_of(module: str) -> frozenset[str]:
-    of = sys.modules.get(module) if module not in _OF_MODES else None
+    of = sys.modules.get(module) if module not in private_names.MODULES_OF_MODES else None
     codes = _codes_of(of, vars(of)) if isinstance(of, ModuleType) else ()
     stored = (each for code in codes for each in codes_in(code) if _STORES in each.co_code[::2])
     return frozenset(name for code in stored for name in named_by(code, "STORE_GLOBAL"))
