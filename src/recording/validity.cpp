@@ -330,7 +330,8 @@ Switches switches() {
 }
 
 bool is_intercepted() {
-  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || has_other_modes() || at::SavedTensorDefaultHooks::get_hooks() ||
+  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || has_other_modes() ||
+         at::SavedTensorDefaultHooks::get_hooks() ||
          c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
