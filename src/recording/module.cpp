@@ -29,6 +29,7 @@ class Replay {
   Replay(const py::tuple& args, const py::dict& named, const py::object& tape)
       : signature_(args, named, py::cast<bool>(tape.attr("is_bare"))),
         modes_(Modes::current()),
+        asked_(py::cast<bool>(tape.attr("asks_switches")) ? std::optional(switches()) : std::nullopt),
         tape_(py::cast<int32_t>(tape.attr("slots")),
               all_of<std::pair<int32_t, at::Tensor>>(tape.attr("constants"),
                                                      [](const py::tuple& pair) {
@@ -78,7 +79,7 @@ class Replay {
     return results;
   }
 
-  /// What a graph needs of a call for which the recording holds: its tensors and numbers, and the settings of kernels.
+  /// What a graph needs of a call for which the recording holds: its tensors and numbers, and torch's switches.
   /// NotImplemented as for run().
   py::object given(const py::tuple& args, const py::dict& named) {
     std::vector<at::Tensor> inputs;
@@ -90,7 +91,7 @@ class Replay {
       if (numbers_[i].counter.defined()) numbers[i] = 0;
     py::list tensors;
     for (const at::Tensor& input : inputs) tensors.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(input)));
-    return py::make_tuple(tensors, numbers, kernel_settings());
+    return py::make_tuple(tensors, numbers, switches());
   }
 
   /// The operators alone: tuples of results and of new gradients.
@@ -172,7 +173,8 @@ class Replay {
   /// None, or (kind, index) of the first thing that is not as it was.
   py::object mismatch(const py::tuple& args, const py::dict& named, std::vector<at::Tensor>& inputs,
                       std::vector<double>& numbers) const {
-    if (!(Modes::current() == modes_) || is_intercepted()) return py::make_tuple("modes", 0);
+    if (!(Modes::current() == modes_) || (asked_ && *asked_ != switches()) || is_intercepted())
+      return py::make_tuple("modes", 0);
     if (!signature_.matches(args.ptr(), named.ptr(), inputs)) return py::make_tuple("arguments", 0);
     const auto first = [](const char* kind, const auto& all) -> py::object {
       for (std::size_t i = 0; i < all.size(); ++i)
@@ -266,6 +268,7 @@ class Replay {
 
   Signature signature_;
   Modes modes_;
+  std::optional<Switches> asked_;  ///< where the function asks for some
   Tape tape_;
   std::size_t first_write_;
   std::vector<int32_t> inputs_, results_;
@@ -324,7 +327,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       .def("run", &Replay::run, py::arg("args"), py::arg("named"),
            "A tuple of tensors, or NotImplemented if the recording does not hold for this call.")
       .def("given", &Replay::given, py::arg("args"), py::arg("named"),
-           "Tensors, numbers and settings of kernels of a call, or NotImplemented as for run().")
+           "Tensors, numbers and switches of a call, or NotImplemented as for run().")
       .def("launch", &Replay::launch, py::arg("tensors"), py::arg("numbers"), py::arg("is_captured"),
            "The operators alone: a tuple of results, and one of gradients.")
       .def("settle", &Replay::settle, py::arg("tensors"), py::arg("gradients"),
@@ -357,5 +360,13 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       py::arg("tensor"), "Where the tensor of libtorch lies that is behind one of Python, as long as that lives.");
   fpt::recording::add_saved_file(module);
   fpt::recording::add_device_turns(module);
+  module.def(
+      "modes", [] { return fpt::recording::Modes::current().in_python(); },
+      "What torch has switched on now, as far as it decides on operators and numbers.");
+  module.def("keeps_casts", &fpt::recording::keeps_casts, "Whether an autocast keeps for later calls what is cast.");
+  module.def(
+      "is_waited_for",
+      [](const py::object& tensor) { return fpt::recording::is_waited_for(THPVariable_Unpack(tensor.ptr())); },
+      py::arg("tensor"), "Whether a hook waits for its gradient.");
   module.def("is_intercepted", &fpt::recording::is_intercepted, "Whether operators of this thread go elsewhere.");
 }

@@ -220,59 +220,132 @@ bool Binding::holds() const noexcept {
   return false;
 }
 
+namespace {
+
+using FunctionModes = at::impl::PythonTorchFunctionTLS;
+
+/// That of a torch.device around the call; none for other modes of __torch_function__.
+std::optional<c10::Device> device_of_mode(int64_t place) {
+  const py::handle mode = FunctionModes::get_stack_at(place)->ptr(getPyInterpreter());
+  if (std::string_view(Py_TYPE(mode.ptr())->tp_name) != "DeviceContext") return std::nullopt;
+  const py::object device = py::getattr(mode, "device", py::none());
+  if (!THPDevice_Check(device.ptr())) return std::nullopt;
+  return reinterpret_cast<THPDevice*>(device.ptr())->device;
+}
+
+/// Of the innermost torch.device.
+std::optional<c10::Device> device_of_modes() {
+  const int64_t count = FunctionModes::stack_len();
+  return count > 0 ? device_of_mode(count - 1) : std::nullopt;
+}
+
+/// Modes of a script, which do not stay what they are.
+bool has_other_modes() {
+  for (int64_t place = 0; place < FunctionModes::stack_len(); ++place)
+    if (!device_of_mode(place)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool keeps_casts() {
+  const bool is_entered = at::autocast::increment_nesting() > 1;
+  at::autocast::decrement_nesting();
+  return is_entered && at::autocast::is_autocast_cache_enabled();
+}
+
 Modes Modes::current() {
+  const auto cast_to = [](c10::DeviceType device) {
+    return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
+                                                     : at::ScalarType::Undefined;
+  };
   return {c10::GradMode::is_enabled(),
           c10::InferenceMode::is_enabled(),
           torch::autograd::AnomalyMode::is_enabled(),
-          at::globalContext().deterministicAlgorithms(),
-          at::autocast::is_autocast_enabled(at::kCPU),
-          at::autocast::is_autocast_enabled(at::kCUDA),
-          at::autocast::get_autocast_dtype(at::kCPU),
-          at::autocast::get_autocast_dtype(at::kCUDA),
+          keeps_casts(),
+          cast_to(at::kCPU),
+          cast_to(at::kCUDA),
           c10::get_default_dtype_as_scalartype(),
-          at::impl::PythonTorchFunctionTLS::stack_len()};
+          FunctionModes::stack_len(),
+          device_of_modes(),
+          recording::routes()};
 }
 
 bool Modes::operator==(const Modes& other) const noexcept {
   return grad == other.grad && inference == other.inference && anomaly == other.anomaly &&
-         deterministic == other.deterministic && default_type == other.default_type && functions == other.functions &&
-         autocast_cpu == other.autocast_cpu && autocast_cuda == other.autocast_cuda &&
-         (!autocast_cpu || cpu_type == other.cpu_type) && (!autocast_cuda || cuda_type == other.cuda_type);
+         default_type == other.default_type && functions == other.functions && device == other.device &&
+         casts_are_kept == other.casts_are_kept && cpu_type == other.cpu_type && cuda_type == other.cuda_type &&
+         routes == other.routes;
 }
 
-std::vector<int64_t> kernel_settings() {
-  at::Context& context = at::globalContext();
-  const auto precision = [&](at::Float32Op of) {
-    return static_cast<int64_t>(context.float32Precision(at::Float32Backend::CUDA, of));
+py::tuple Modes::in_python() const {
+  return py::make_tuple(grad, inference, anomaly, static_cast<int>(cpu_type), static_cast<int>(cuda_type),
+                        casts_are_kept, static_cast<int>(default_type), functions, device ? device->str() : "",
+                        py::tuple(py::cast(switches())));
+}
+
+Routes routes() {
+  at::Context& torch = at::globalContext();
+  return {torch.userEnabledMkldnn(),
+          torch.userEnabledCuDNN(),
+          torch.deterministicCuDNN(),
+          torch.deterministicAlgorithms(),
+          torch.userEnabledFlashSDP(),
+          torch.userEnabledMemEfficientSDP(),
+          torch.userEnabledMathSDP(),
+          torch.userEnabledCuDNNSDP(),
+          torch.userEnabledOverrideableSDP(),
+          torch.allowFP16BF16ReductionMathSDP(),
+          static_cast<int64_t>(torch.sDPPriorityOrder().front())};
+}
+
+Switches switches() {
+  at::Context& torch = at::globalContext();
+  using at::Float32Backend, at::Float32Op;
+  const auto precision = [&](Float32Backend backend, Float32Op of) {
+    return static_cast<int64_t>(torch.float32Precision(backend, of));
   };
-  return {precision(at::Float32Op::MATMUL),
-          precision(at::Float32Op::CONV),
-          precision(at::Float32Op::RNN),
-          static_cast<int64_t>(context.allowFP16ReductionCuBLAS()),
-          static_cast<int64_t>(context.allowBF16ReductionCuBLAS()),
-          context.allowFP16AccumulationCuBLAS(),
-          context.allowFP16BF16ReductionMathSDP(),
-          static_cast<int64_t>(context.blasPreferredBackend()),
-          static_cast<int64_t>(context.linalgPreferredBackend()),
-          context.userEnabledCuDNN(),
-          context.benchmarkCuDNN(),
-          context.deterministicCuDNN(),
-          context.userEnabledFlashSDP(),
-          context.userEnabledMemEfficientSDP(),
-          context.userEnabledMathSDP(),
-          context.userEnabledCuDNNSDP()};
+  Switches found{precision(Float32Backend::GENERIC, Float32Op::ALL),
+                 precision(Float32Backend::CUDA, Float32Op::MATMUL),
+                 precision(Float32Backend::CUDA, Float32Op::CONV),
+                 precision(Float32Backend::CUDA, Float32Op::RNN),
+                 precision(Float32Backend::MKLDNN, Float32Op::MATMUL),
+                 precision(Float32Backend::MKLDNN, Float32Op::CONV),
+                 precision(Float32Backend::MKLDNN, Float32Op::RNN),
+                 static_cast<int64_t>(torch.allowFP16ReductionCuBLAS()),
+                 static_cast<int64_t>(torch.allowBF16ReductionCuBLAS()),
+                 torch.allowFP16AccumulationCuBLAS(),
+                 torch.allowFP16ReductionCPU(),
+                 static_cast<int64_t>(torch.blasPreferredBackend()),
+                 static_cast<int64_t>(torch.linalgPreferredBackend()),
+                 static_cast<int64_t>(torch.qEngine()),
+                 torch.deterministicMkldnn(),
+                 torch.userEnabledNNPACK(),
+                 torch.benchmarkCuDNN(),
+                 torch.deterministicAlgorithmsWarnOnly(),
+                 torch.deterministicFillUninitializedMemory()};
+  const Routes others = routes();
+  std::copy(others.begin(), others.end(), found.end() - others.size());
+  return found;
 }
 
 bool is_intercepted() {
-  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || at::SavedTensorDefaultHooks::get_hooks() ||
+  return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || has_other_modes() ||
+         at::SavedTensorDefaultHooks::get_hooks() ||
          c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
+bool is_waited_for(const at::Tensor& tensor) {
+  namespace autograd = torch::autograd::impl;
+  if (!autograd::get_autograd_meta(tensor)) return false;
+  if (!autograd::hooks(tensor).empty() || autograd::post_acc_grad_hooks(tensor)) return true;
+  const auto node = autograd::try_get_grad_accumulator(tensor);
+  return node && !(node->pre_hooks().empty() && node->post_hooks().empty());
 }
 
 bool GradientBefore::holds() const {
   const at::Tensor& tensor = behind(parameter);
-  if (torch::autograd::impl::get_autograd_meta(tensor) &&
-      (!torch::autograd::impl::hooks(tensor).empty() || torch::autograd::impl::post_acc_grad_hooks(tensor)))
-    return false;
+  if (is_waited_for(tensor)) return false;
   const at::Tensor& now = tensor.grad();
   return now.defined() == is_there && (!same.defined() || now.is_same(same));
 }

@@ -3,6 +3,7 @@
 /// All of it with the interpreter lock.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +48,7 @@ class Signature {
   bool is_bare_;
 };
 
-/// Something of Python that must stay as it is. `recording/bindings.py` makes them, and says what key and value are.
+/// Something of Python that must stay as it is. `recording/binding.py` makes them, and says what key and value are.
 struct Binding {
   enum class Kind : uint8_t { item, absent, cell, items, slot, class_of, fields, function, bases };
   Kind kind;
@@ -57,18 +58,31 @@ struct Binding {
   bool holds() const noexcept;
 };
 
+/// Switches of torch that decide which operators a function calls.
+using Routes = std::array<int64_t, 11>;
+Routes routes();
+
+/// Those, and others that decide on which kernels operators run, and how precisely.
+using Switches = std::array<int64_t, 30>;
+Switches switches();
+
+/// True where an autocast around the call keeps what is cast in it, so that a later call finds it.
+bool keeps_casts();
+
 /// Modes of torch that decide on what a function does.
 struct Modes {
-  bool grad, inference, anomaly, deterministic, autocast_cpu, autocast_cuda;
-  at::ScalarType cpu_type, cuda_type, default_type;
-  int64_t functions;  ///< modes of __torch_function__
+  bool grad, inference, anomaly, casts_are_kept;
+  at::ScalarType cpu_type, cuda_type;  ///< of autocast; undefined where it is off
+  at::ScalarType default_type;
+  int64_t functions;                  ///< modes of __torch_function__
+  std::optional<c10::Device> device;  ///< that one of them makes tensors on
+  Routes routes;
 
   static Modes current();
   bool operator==(const Modes& other) const noexcept;
+  /// As Python compares them, with all switches.
+  py::tuple in_python() const;
 };
-
-/// Settings that decide on which kernels a GPU runs, and with which precision.
-std::vector<int64_t> kernel_settings();
 
 /// True where the calls of this thread go elsewhere before they are made: torch.vmap, modes of a script, hooks that
 /// take what autograd saves.
@@ -76,6 +90,9 @@ bool is_intercepted();
 
 /// The tensor behind an object of Python, which a program may give another one: nothing here keeps it.
 inline const at::Tensor& behind(const py::object& tensor) { return THPVariable_Unpack(tensor.ptr()); }
+
+/// Whether a hook waits for the gradient of a tensor: its own, or that of the node that adds to it.
+bool is_waited_for(const at::Tensor& tensor);
 
 /// The gradient of a parameter as the recorded function found it, and no hook that waits for it.
 struct GradientBefore {

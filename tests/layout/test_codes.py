@@ -39,7 +39,7 @@ def function_of(module: str, name: str) -> ast.FunctionDef:
 
 def test_bindings() -> None:
     codes = codes_in("recording/validity.hpp", "Binding", "Kind")
-    assert [each.removesuffix("_of") for each in codes] == numbered_in("recording/bindings.py", "ITEM")
+    assert [each.removesuffix("_of") for each in codes] == numbered_in("recording/binding.py", "ITEM")
 
 
 def test_formulas_and_branches() -> None:

@@ -62,7 +62,7 @@ class Turns(device_turns.Turns):
     """Of a device whose graphs are played."""
 
     def __init__(self):
-        super().__init__(HOST, Order())
+        super().__init__(HOST, Order(), "")
         self.graphs, self.fails = [], ""
 
     def capture(self, prepare, restore, launch, generators=()):
@@ -289,3 +289,21 @@ def test_memory_of_many_tensors():
     ):
         assert spans.meet(*cuda_graphs.span_of(memory[begin:end])) == is_met
     assert not spans.meet(*cuda_graphs.span_of(memory[15:15]))
+
+
+def test_turns_without_a_plugin_that_can_be_opened(monkeypatch):
+    """The plug-in may be there and not be usable, such as one of another build."""
+
+    class Extension:
+        @staticmethod
+        def device_turns(plugin, gpu):
+            if plugin:
+                raise ImportError(f"{plugin} is not of the build of this module")
+            return Order()
+
+    monkeypatch.setattr(device_turns.extension, "module", lambda: Extension)
+    monkeypatch.setattr(device_turns.extension, "plugin", lambda: "libftn_pytorch_direct.so")
+    monkeypatch.setattr(device_turns, "_known", {})
+    device = torch.device("cuda", 0)
+    made = device_turns.turns_of(device)
+    assert made.order.take() and device_turns.turns_of(device) is made

@@ -4,11 +4,15 @@
 import gc
 import weakref
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
+from ftn_pytorch.recording.bindings import Watch  # noqa: E402
+from ftn_pytorch.recording.recorder import Recorder  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 nn = torch.nn
 
@@ -38,3 +42,24 @@ def test_a_recording_goes_with_what_it_watches():
     del made
     gc.collect()
     assert net() is None and step() is None
+
+
+def test_a_function_that_is_refused_holds_nothing_of_its_recorder():
+    """Neither in the call, nor after it, and without garbage collection."""
+    alive, state = [], np.ones(3)
+
+    def plain(x):
+        alive.append(sum(type(each) in (Watch, Recorder) for each in gc.get_objects()))
+        return x * len(state)
+
+    step = recorded(plain, ignore=["alive"])
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(type(each) in (Watch, Recorder) for each in gc.get_objects())
+        with pytest.warns(FtnPytorchWarning, match="array of NumPy"):
+            for _ in range(6):
+                step(torch.ones(3))
+    finally:
+        gc.enable()
+    assert alive == [before] * 6

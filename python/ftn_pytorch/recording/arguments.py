@@ -12,8 +12,9 @@ import torch
 from ..system import private_names
 from ..values import user_objects
 from ..values.held import fields_of
+from . import extension
 from .returned import PLAIN
-from .tape import address_of, is_ordinary, modes
+from .tape import address_of, is_ordinary
 
 
 class Given(NamedTuple):
@@ -117,7 +118,7 @@ def key_of(args: tuple, named: dict[str, Any]) -> Any:
         else:
             value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
             described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))
-    return (*described, *modes())
+    return (*described, *extension.module().modes())
 
 
 def _structure(value: Any) -> Any:

@@ -10,57 +10,40 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import operator
 import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from types import CodeType, FunctionType, MemberDescriptorType, MethodWrapperType, ModuleType
+from typing import Any
 
 import torch
 
 from ..system import private_names
 from ..values import user_objects
 from ..values.code_names import globals_in, names_in
-from ..values.held import EMPTY, dict_of_class, fields_of, slots, slots_of
-from ..values.kinds import base_of, is_simple
+from ..values.held import CACHED, EMPTY, dict_of_class, fields_of, slots, slots_of
+from ..values.kinds import base_of, is_of_decimals, is_simple
 from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
-from . import extension
+from . import binding, extension
+from .binding import ABSENT, ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding, all_of, pairs_of, results_kept
 from .reads import Reads
 from .recorder import unseen
 from .tape import is_of_library, parameters_of, tried_in
 
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
-_SETTINGS = frozenset(("param_groups", "get_last_lr", "get_lr"))
+_STEPPING = frozenset(("step", "zero_grad", "state"))
+"""What may be asked of an optimizer or a scheduler that tells nothing of its numbers."""
 ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
 
+_DESCRIPTORS = (MemberDescriptorType, MethodWrapperType, operator.methodcaller)
+"""What can get a slot of an object of which nothing is asked then."""
 _TEXTS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _ITEMS_OF_FUNCTIONS = frozenset(("__annotations__", "__globals__"))
 _WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER)
-
-ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES = range(9)
-"""Kinds of bindings, those of ``Binding`` in src/recording/validity.hpp."""
-
-ANYTHING = NotImplemented
-"""Stands for a value that may become another one."""
-
-
-class Binding(NamedTuple):
-    """Something that must stay as it is. What ``key`` and ``value`` are depends on the kind.
-
-    ITEM, ABSENT: an item of a dict. CELL: content of a cell. ITEMS: all items of a container in their order, keys and
-    values in turn for a dict; the key is the class whose iterator tells them. SLOT: an attribute that is no item of a
-    dict. CLASS: class of an object. FIELDS: the dict of its fields. FUNCTION: code and defaults. BASES: of a class.
-    ``ANYTHING`` stands for a cell or a slot that holds nothing yet.
-    """
-
-    kind: int
-    holder: Any
-    key: Any
-    value: Any
-    path: str
 
 
 class Watch:
@@ -95,6 +78,8 @@ class Watch:
         self._strong: set[int] = set()
         self._looked = 0
         self._is_busy = False
+        self._switches: set[tuple[int, str]] = set()
+        self._asks_numbers = self._asks_descriptors = False
         roots = [("", function), *(("an argument", each) for each in others)]
         self._walk = Walk(roots, is_narrow=True, skipped=ignored)
         self.names = self._walk.names
@@ -114,8 +99,13 @@ class Watch:
 
     def _read(self, value: Any, name: str) -> bool:
         """An attribute was asked for, which may not be there; false if that does not matter."""
-        is_of_torch = name == "__dict__" and issubclass(type(value), torch.nn.Module)
+        kind = type(value)  # isinstance would ask the value
+        is_stepped = issubclass(kind, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
+        is_of_torch = is_stepped or (name == "__dict__" and issubclass(kind, torch.nn.Module))
         if self._is_busy or (is_of_torch and is_of_library(sys._getframe(2).f_code.co_filename)):
+            return False
+        if is_stepped:
+            self._asks_numbers |= name not in _STEPPING
             return False
         self._is_busy = True
         try:
@@ -146,10 +136,16 @@ class Watch:
             self._is_busy = False
         return is_known
 
-    def imported(self, name: str) -> None:
-        """A module was imported by a text."""
-        self._walk.looked_up(sys.modules, name)
+    def looked_up(self, space: dict[str, Any], name: str) -> None:
+        """A module was imported by a text, or something else is read that no code names."""
+        self._walk.looked_up(space, name)
         self._go()
+
+    def switched(self, space: dict[str, Any], name: str) -> None:
+        """Code of an installed package has read a name that functions of its module give other values."""
+        if is_simple(space.get(name, space)) and (id(space), name) not in self._switches:
+            self._switches.add((id(space), name))
+            self._add(ITEM, space, name, space[name], f"{space.get('__name__')}.{name}")
 
     def finish(self) -> None:
         """Nothing more is read, nor met."""
@@ -163,14 +159,12 @@ class Watch:
         (self.bindings if asks else self.whole).extend(self._attributes)
         for holder, path, keys, pairs in self._followed.values():
             self._bind_items(holder, path, keys, pairs)
-        if self.names & _SETTINGS:
+        if self._asks_numbers:
             self._bind_settings()
-        if self.modules:
-            for hooks in private_names.hooks_of_all("modules"):
-                self._bind_items(hooks, "hooks of all networks")
-        if self.optimizers:
-            for hooks in private_names.hooks_of_all("optimizers"):
-                self._bind_items(hooks, "hooks of all optimizers")
+        if self._asks_descriptors or any("__get__" in names_in(code) for code in self._walk.codes):
+            self.bindings.extend(self.whole)
+        for kind, hooks in self._hooks_of_all():
+            self._bind_items(hooks, f"hooks of all {kind}")
 
     def changed(self) -> list[Binding]:
         """What is not as it was found."""
@@ -183,20 +177,20 @@ class Watch:
         """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
         if self._unseen:
             return self._unseen
-        if self.modules and any(private_names.hooks_of_all("modules")):
-            return "a hook of all networks would not be called"
-        if self.optimizers and any(private_names.hooks_of_all("optimizers")):
-            return "a hook of all optimizers would not be called"
-        for module in self.modules:
-            if private_names.has_hooks(module):
-                return f"a hook of {type(module).__name__} would not be called"
-        for optimizer in self.optimizers:
-            if private_names.has_hooks(optimizer):
-                return f"a hook of {type(optimizer).__name__} would not be called"
+        for kind, hooks in self._hooks_of_all():
+            if hooks:
+                return f"a hook of all {kind} would not be called"
+        for each in (*self.modules, *self.optimizers):
+            if private_names.has_hooks(each):
+                return f"a hook of {type(each).__name__} would not be called"
         for parameter in self.parameters():
-            if private_names.has_hooks(parameter):
+            if extension.module().is_waited_for(parameter):
                 return "a hook of a parameter would not be called"
         return ""
+
+    def _hooks_of_all(self) -> Iterator[tuple[str, Any]]:
+        for kind, name, found in (("networks", "modules", self.modules), ("optimizers", "optimizers", self.optimizers)):
+            yield from ((kind, hooks) for hooks in (private_names.hooks_of_all(name) if found else ()))
 
     def parameters(self) -> Iterator[Any]:
         """Parameters of the modules and of the optimizers, and other leaves of autograd, each once."""
@@ -215,6 +209,9 @@ class Watch:
             self._weak[id(edge.value)] = (edge.value, edge.path)
         else:
             self._strong.add(id(edge.value))
+        self._asks_descriptors |= isinstance(edge.value, _DESCRIPTORS) and edge.by != By.FIELD
+        if is_of_decimals(edge.value):
+            self._refuse(f"{edge.path} computes by the context of decimal, which may be another one: use floats")
         if type(edge.value) in (list, deque, dict):
             self.edges.setdefault(id(edge.value), []).append(edge)
         if edge.by == By.GLOBAL and edge.holder is not None:
@@ -229,7 +226,7 @@ class Watch:
 
     def _followed_in(self, fields: dict[str, Any], path: str) -> set[Any]:
         if id(fields) not in self._followed:
-            self._followed[id(fields)] = (fields, path, set(), _pairs(fields))
+            self._followed[id(fields)] = (fields, path, set(), pairs_of(fields))
         return self._followed[id(fields)][2]
 
     def _add(self, kind: int, holder: Any, key: Any, value: Any, path: str) -> None:
@@ -240,7 +237,8 @@ class Watch:
         were."""
         base: Any = base_of(type(holder))
         if issubclass(base, dict):
-            values = [(key, each if keys is None or key in keys else ANYTHING) for key, each in pairs or _pairs(holder)]
+            found = pairs or pairs_of(holder)
+            values = [(key, each if keys is None or key in keys else ANYTHING) for key, each in found]
             flat = tuple(part for pair in values for part in pair)
         else:
             flat = tuple(base.__iter__(holder))
@@ -270,12 +268,12 @@ class Watch:
             looks[kind](value, path)
         if kind in _WITH_FIELDS and type(value).__dictoffset__ and type(value) is not OrderedDict:
             fields = fields_of(value)
-            self._add(FIELDS, value, None, fields, f"fields of {path}")
+            self._add(binding.FIELDS, value, None, fields, f"fields of {path}")
             self._followed_in(fields, f"{path}.")
         if self._walk.is_aside(value) and not isinstance(value, type):
             fields = fields_of(value)
             prefix = fields.get("__name__") if kind is Kind.NAMESPACE else path
-            self.whole.append(_all_of(fields, f"{prefix}."))
+            self.whole.append(all_of(fields, f"{prefix}."))
 
     def _unknown(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -290,7 +288,7 @@ class Watch:
 
     def _tensor(self, value: Any, path: str) -> None:
         self.tensors.append(value)
-        self._attributes.append(_all_of(fields_of(value), f"{path}."))
+        self._attributes.append(all_of(fields_of(value), f"{path}."))
         self._met(value, path)
 
     def _container(self, value: Any, path: str) -> None:
@@ -305,13 +303,17 @@ class Watch:
     def _object(self, value: Any, path: str) -> None:
         if isinstance(value, weakref.finalize):
             self._unknown(value, path)
-        self._add(CLASS, value, None, type(value), f"the class of {path}")
+        self._add(binding.CLASS, value, None, type(value), f"the class of {path}")
         there = slots_of(value)
         for name in slots(type(value)):
             each = Binding(SLOT, value, name, there.get(name, ANYTHING), f"{path}.{name}")
             (self.whole if name in there else self.bindings).append(each)
         if base_of(type(value)) is not object:
             self._container(value, path)
+        if isinstance(value, torch.amp.GradScaler) and value.is_enabled():
+            self._refuse(f"{path} decides in Python whether a step is made: scale outside, or use bfloat16 without it")
+        if isinstance(value, torch.optim.lr_scheduler.LRScheduler):
+            self.reads.look_at(value)
 
     def _harmless(self, value: Any, path: str) -> None:
         """Flags and counts of threads, and what a user's own class has beside its base."""
@@ -329,7 +331,7 @@ class Watch:
             return
         self.modules.append(module)
         self._met(module, path)
-        self._add(CLASS, module, None, type(module), f"the class of {path}")
+        self._add(binding.CLASS, module, None, type(module), f"the class of {path}")
         for table in private_names.tables_of(module):
             self._bind_items(table, path)
         for hooks in private_names.hooks_of(module):
@@ -340,17 +342,19 @@ class Watch:
         fields = dict_of_class(value)
         # its methods, too, of which only those are entered that run
         self._followed_in(fields, f"{path}.").update(fields.keys() - CLASS_ONLY)
-        self._add(BASES, value, None, value.__mro__, f"bases of {value.__name__}")
+        self._add(binding.BASES, value, None, value.__mro__, f"bases of {value.__name__}")
 
     def _function(self, value: Any, path: str) -> None:
+        if type(value) is CACHED:
+            self.bindings += results_kept(value, path)
         if not isinstance(value, FunctionType):
             return
         name = value.__name__
         held = (value.__code__, value.__defaults__, value.__kwdefaults__)
-        self._add(FUNCTION, value, None, held, f"{name}.__code__ or its defaults")
+        self._add(binding.FUNCTION, value, None, held, f"{name}.__code__ or its defaults")
         if value.__kwdefaults__:
             self._bind_items(value.__kwdefaults__, f"defaults of {name}")
-        self._add(FIELDS, value, None, vars(value), f"fields of {name}")
+        self._add(binding.FIELDS, value, None, vars(value), f"fields of {name}")
         self._followed_in(vars(value), f"{name}.")
         mentioned = set(names_in(value.__code__, texts=False))
         if "torch" in mentioned and (found := mentioned & _CONTROL_FLOW):
@@ -370,7 +374,8 @@ class Watch:
 
     def _optimizer(self, optimizer: Any, path: str) -> None:
         self.optimizers.append(optimizer)
-        self._add(CLASS, optimizer, None, type(optimizer), f"the class of {path}")
+        self.reads.look_at(optimizer)
+        self._add(binding.CLASS, optimizer, None, type(optimizer), f"the class of {path}")
         self._followed_in(vars(optimizer), f"{path}.").update(("state", "param_groups"))
         for hooks in private_names.hooks_of(optimizer):
             self._bind_items(hooks, f"hooks of {path}")
@@ -389,12 +394,3 @@ class Watch:
                 for key, value in group.items():
                     if is_setting(value):
                         self._add(ITEM, group, key, value, f"param_groups[{number}][{key!r}]")
-
-
-def _all_of(fields: dict[str, Any], path: str) -> Binding:
-    return Binding(ITEMS, fields, dict, tuple(each for pair in fields.items() for each in pair), path)
-
-
-def _pairs(holder: Any) -> tuple[tuple[Any, Any], ...]:
-    base: Any = base_of(type(holder))
-    return tuple((key, dict.__getitem__(holder, key)) for key in base.__iter__(holder))

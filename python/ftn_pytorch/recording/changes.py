@@ -8,7 +8,7 @@ from typing import Any
 
 from ..values.held import shown
 from ..values.kinds import is_simple
-from .bindings import ANYTHING, CELL, ITEM, ITEMS, Binding
+from .binding import ANYTHING, CELL, ITEM, ITEMS, Binding
 
 
 def difference(binding: Binding) -> tuple[str, str]:

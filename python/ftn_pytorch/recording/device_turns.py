@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ..system import log
 from . import extension
 
 _known: dict[Any, Turns] = {}
@@ -20,16 +21,25 @@ _known: dict[Any, Turns] = {}
 def turns_of(device: Any) -> Turns:
     """Those of a device of this process."""
     if device not in _known:
-        order = extension.module().device_turns(extension.plugin(), device.index)
-        _known.setdefault(device, Turns(device, order))
+        plugin = extension.plugin()
+        try:
+            order = extension.module().device_turns(plugin, device.index)
+        except ImportError as failure:
+            # files cannot run in this process, so nobody else takes turns
+            log.info(f"graphs of {device} take turns without the plug-in: {failure}")
+            plugin = ""
+            order = extension.module().device_turns(plugin, device.index)
+        _known.setdefault(device, Turns(device, order, plugin))
     return _known[device]
 
 
 class Turns:
     """``order`` is taken by who captures or launches a graph, until what it computes has been copied."""
 
-    def __init__(self, device: Any, order: Any) -> None:
+    def __init__(self, device: Any, order: Any, plugin: str) -> None:
         self.order = order
+        self._plugin = plugin
+        """The library that the order is of; empty for the extension."""
         self._device = device
         self._stream: Any = None
         self._pool: Any = None
@@ -91,7 +101,7 @@ class Turns:
         """The pool of a capture that has failed, and its generators, take part in it for ever. Later graphs have
         another pool. Generators get a new state, with the same numbers; older graphs would go on with the old one."""
         if has_begun:
-            extension.module().end_pool(extension.plugin(), self._device.index, self._pool)
+            extension.module().end_pool(self._plugin, self._device.index, self._pool)
         self._pool, self._graphs = None, 0
         self.order.failed()
         devices = (each for each in generators if each.device.type == "cuda")

@@ -62,7 +62,7 @@ class _WithNumber(ast.NodeTransformer):
             return ast.Name("n", ast.Load())
         return ast.Constant(value_of(node, self._frame))
 
-    visit_Name = visit_Attribute = _named
+    visit_Name = visit_Attribute = visit_Subscript = _named
 
 
 def _is_computed(outer: Any, inner: ast.AST, node: ast.expr, frame: FrameType, names: frozenset[str]) -> bool:
@@ -129,6 +129,8 @@ class HandedOn:
     def __init__(self, prints: Footprints, names: frozenset[str]) -> None:
         self._prints, self._names = prints, names
         self._seen: set[ast.AST] = set()
+        self.sums: list[ast.AST] = []
+        """Statements that add it to what stands in a name of these."""
 
     def holds(self, steps: Sequence[Step]) -> bool:
         """steps: the expression that gives the value, and those in which the functions around that one are called."""
@@ -147,6 +149,10 @@ class HandedOn:
             to = outer.func.value
             is_append = node in outer.args and is_appended_to(to, syntax) and outer.func not in self._prints.calls_code
             return is_append and self._may_stand_in(to, steps)
+        if isinstance(outer, ast.AugAssign):
+            is_local = isinstance(outer.target, ast.Name) and outer.target.id in syntax.variables
+            self.sums.append(outer)
+            return isinstance(outer.op, ast.Add) and not is_local and self._may_stand_in(outer.target, steps)
         targets = outer.targets if isinstance(outer, ast.Assign) else []
         if isinstance(outer, ast.AnnAssign):
             targets = [outer.target]

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .bindings import Binding, Watch
+from .binding import Binding
+from .bindings import Watch
 from .flows import HandedOn, Step, computed, is_appended_to, is_only_added_to, value_added
 from .footprints import NOWHERE, Access, Footprints, called_by, is_of_user, value_of
 from .places import Added, Appended, Guard, Place
@@ -38,17 +39,21 @@ _OF_NO_GRAD = torch.no_grad()(lambda: None).__code__
 
 
 class Way(NamedTuple):
-    """A name that leads to a list: by itself, or by a key of the dict that is there."""
+    """A name that leads to a list: by itself, or by a key of the dict that is there. Or to a number in a dict."""
 
     place: Place
     key: Any
     to: Any
 
+    @property
+    def is_number(self) -> bool:
+        return type(self.to) in (int, float)
+
     def now(self) -> Way | None:
-        """With the list that is there now; None if none is."""
+        """With what is there now; None if there is nothing like that."""
         found = self.place.get()
         found = found if self.key is None else dict.get(found, self.key) if type(found) is dict else None
-        return self._replace(to=found) if type(found) in (list, deque) else None
+        return self._replace(to=found) if type(found) in (list, deque, int, float) else None
 
 
 @dataclass
@@ -73,7 +78,7 @@ class Known:
     def look_again(self) -> None:
         """The names may have other lists since the last attempt."""
         self.ways = [each for way in self.ways for each in [way.now()] if each is not None]
-        self.lists = {id(way.to): way.to for way in self.ways}
+        self.lists = {id(way.to): way.to for way in self.ways if not way.is_number}
 
     @property
     def is_followed(self) -> bool:
@@ -98,8 +103,10 @@ class Following:
         places = (*known.numbers, *(way.place for way in known.ways))
         self._names = frozenset(each.path if each.key is None else each.key for each in places)
         self._kept = self._names | {way.key for way in known.ways}
+        self._sums: dict[int, list[ast.AST]] = {}
+        """Statements that add something else than constants to a number."""
         self._reads: Counter[int] = Counter()
-        """Of the numbers, by their place in the list."""
+        """Of the numbers, by their place in the list; of ways, by the identity of their places."""
         self._footprints = Footprints(places, self._see) if known.is_followed else None
 
     @property
@@ -132,6 +139,9 @@ class Following:
             if is_whole or (times != self._reads[number] and not is_seen):
                 raise Unrecordable(f"it changes {place.path}, and something besides its code reads that")
         for way in self._known.ways:
+            times = self._told.times(way.place.holder, way.place.key)
+            if times is not None and times != self._reads[id(way.place)]:
+                raise Unrecordable(f"something besides its code reads {way.place.path}, in which it changes something")
             if way.key is None:
                 watch.bindings.append(Binding(way.place.kind, way.place.holder, way.place.key, way.to, way.place.path))
         self._free()
@@ -149,7 +159,8 @@ class Following:
                 self._see_number(number, access)
         for way in self._known.ways:
             if access.place is way.place:
-                self._see_list(way, access)
+                self._reads[id(way.place)] += not access.is_write
+                self._see_way(way, access)
 
     def _see_number(self, number: int, access: Access) -> None:
         place, before = self._known.numbers[number], self._before[number]
@@ -160,6 +171,7 @@ class Following:
             if value is NOWHERE:
                 self._written.add(number)
             else:
+                self._sums.setdefault(number, []).append(access.syntax.parents[access.node])
                 self._added.setdefault(number, []).append(value)
         elif not is_only_added_to(access.node, access.syntax):
             if number in self._written or None in added:
@@ -187,24 +199,33 @@ class Following:
                 if added == [None] and type(before) is int and type(now) is int:
                     added = [now - before]
                 step = Added(place, tuple(each for each in added if each is not None))
-                if None in added or type(before) not in (int, float) or step.expected(before, None) != now:
+                of = [each for each in self.taken if each.is_free and _are_of(each.sums, self._sums[number])]
+                taken = tuple(each.value for each in of) if not step.numbers and len(of) == len(added) else ()
+                is_known = None not in added or bool(taken)
+                if not is_known or type(before) not in (int, float) or step.expected(before, taken) != now:
                     raise Unrecordable(f"it changes {place.path}{_values(before, now)}: {OF_COUNTS}")
                 self.guards.append(Guard(place, type(before), 0, lambda n: True, True, place.path))
-                yield step, None
+                yield step, taken
             elif now is not before and now != before:
                 raise Unrecordable(f"it changes {place.path}{_values(before, now)}, and it is not known where")
 
-    # ---- lists
+    # ---- lists, and numbers in dicts
 
-    def _see_list(self, way: Way, access: Access) -> None:
+    def _see_way(self, way: Way, access: Access) -> None:
         node: ast.AST | None = access.node
         parents = access.syntax.parents
         if way.key is not None and not access.is_write:
             node = parents.get(access.node)
             if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
-                self._refuse(f"it reads {way.place.path}, in which there is a list that grows")
+                self._refuse(f"it reads {way.place.path}, in which it changes {way.key!r}: read that by its key")
                 return
             if node.slice.value != way.key:
+                return
+            if way.is_number and not isinstance(node.ctx, ast.Del):
+                holder, is_write = way.place.get(), isinstance(node.ctx, ast.Store)
+                for number, place in enumerate(self._known.numbers):
+                    if place.holder is holder and place.key == way.key:
+                        self._see_number(number, access._replace(node=node, is_write=is_write))
                 return
         if access.is_write or node is None or not is_appended_to(node, access.syntax):
             self._refuse(f"it reads {way.place.path}, which grows in each call: read it outside")
@@ -259,7 +280,8 @@ class Following:
         assert self._footprints is not None
         for each in self.taken:
             if each.steps:
-                each.is_free = HandedOn(self._footprints, self._kept).holds(each.steps)
+                handed_on = HandedOn(self._footprints, self._kept)
+                each.is_free, each.sums = handed_on.holds(each.steps), handed_on.sums
 
     def _refuse(self, why: str) -> None:
         self._obstacle = self._obstacle or why
@@ -279,6 +301,10 @@ def _code_of(function: Any) -> CodeType | None:
     while isinstance(function, FunctionType) and function.__code__ is _OF_NO_GRAD:
         function = vars(function).get("__wrapped__")
     return function.__code__ if isinstance(function, FunctionType) else None
+
+
+def _are_of(statements: list[Any], others: list[Any]) -> bool:
+    return any(one is other for one in statements for other in others)
 
 
 def _values(before: Any, now: Any) -> str:

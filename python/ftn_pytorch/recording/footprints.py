@@ -19,7 +19,7 @@ import torch
 from ..values import user_objects
 from ..values.held import fields_of, slots
 from ..values.kinds import is_simple
-from .bindings import CELL, SLOT
+from .binding import CELL, SLOT
 from .recorder import unseen
 from .syntax import Syntax, positions_of, syntax_of
 from .tape import is_of_library

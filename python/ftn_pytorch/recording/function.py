@@ -32,6 +32,12 @@ _DETOUR = 20
 _LASTING = 100
 _TURNS = 4
 _LONGEST_PAUSE = 1000
+_OTHER_ARGUMENTS = (
+    "its arguments are of other shapes, types or values in each call: pass a number that changes as a tensor"
+)
+_OF_GUARDS = (
+    "count in a tensor (n.add_(1)) where numbers depend on it, and do outside what returns it or puts it into a list"
+)
 _OTHERWISE = (
     "torch computes otherwise while it is recorded, or adds up in no fixed order: allow for that with "
     "recorded(tolerance=...)"
@@ -176,13 +182,13 @@ class RecordedFunction:
                 if once is None:
                     return None
                 del self._variants[once]
-                self._lose("its arguments are of other shapes, types or values in each call")
+                self._lose(_OTHER_ARGUMENTS)
             self._variants[key] = [Variant(key)]
         why = ""
         for variant in [each for each in self._variants[key] if each.tape is not None]:
             assert variant.tape is not None
             if (guard := next((guard for guard in variant.tape.guards if not guard.holds()), None)) is not None:
-                why = f"{guard.text} is another one: count in a tensor (n.add_(1)) where numbers depend on it"
+                why = f"{guard.text} is another one: {_OF_GUARDS}"
                 continue
             changed = extension.module().first_change(variant.tape.bindings)
             if changed < 0:

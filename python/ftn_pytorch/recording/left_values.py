@@ -16,9 +16,11 @@ from typing import Any
 import torch
 
 from ..values.held import fields_of
+from ..values.walk import By, Edge
 from . import returned
 from .arguments import leaves
-from .bindings import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding, By, Watch
+from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
+from .bindings import Watch
 from .changes import changed_items, difference
 from .following import OF_COUNTS, Following, Known, Way
 from .places import Guard, Place
@@ -50,6 +52,8 @@ def found(watch: Watch, known: Known, values: Sequence[Any], following: Followin
             is_number = type(before) in _NUMBERS and type(now) in _NUMBERS
             if not is_number and not (_is_tensors(before) and _is_tensors(now)):
                 raise Unrecordable(_told(each))
+            if is_number and each.kind == ITEMS and not each.path.endswith(".") and not _note_item(place, watch, known):
+                raise Unrecordable(_told(each))
             to = known.numbers if is_number else known.tensors
             to += [] if any(place.is_that_of(other) for other in to) else [place]
             new = new or (_told(each) if is_number else f"it puts another tensor into {place.path} in each call")
@@ -67,17 +71,31 @@ def _grows(binding: Binding, changes: Sequence[tuple[Place, Any, Any]]) -> bool:
     return is_list and (len(binding.holder) > len(binding.value) or any(type(now) in _NUMBERS for *_, now in changes))
 
 
+def _note_item(place: Place, watch: Watch, known: Known) -> bool:
+    """A number in a dict. False where that is reached by more than names."""
+    edges = watch.edges.get(id(place.holder), []) if type(place.holder) is dict else []
+    found = [_way(edge, place.key, place.get()) for edge in edges]
+    known.ways += [each for each in found if each is not None]
+    return bool(found) and None not in found
+
+
+def _way(name: Edge, key: Any, to: Any) -> Way | None:
+    """None for what is no name."""
+    if name.by not in (By.GLOBAL, By.FIELD, By.CELL) or name.holder is None:
+        return None
+    kind = CELL if name.by == By.CELL else ITEM if isinstance(name.holder, dict) else SLOT
+    return Way(Place(kind, name.holder, None if kind == CELL else name.key, name.path), key, to)
+
+
 def _note_list(binding: Binding, watch: Watch, known: Known) -> bool:
     """False where a list is reached by more than names and keys of dicts."""
     found: list[Way] = []
     for edge in watch.edges.get(id(binding.holder), []):
         is_item = edge.by == By.ITEM and type(edge.holder) is dict
         for name in watch.edges.get(id(edge.holder), []) if is_item else [edge]:
-            if name.by not in (By.GLOBAL, By.FIELD, By.CELL) or name.holder is None:
+            if (way := _way(name, edge.key if is_item else None, binding.holder)) is None:
                 return False
-            kind = CELL if name.by == By.CELL else ITEM if isinstance(name.holder, dict) else SLOT
-            place = Place(kind, name.holder, None if kind == CELL else name.key, name.path)
-            found.append(Way(place, edge.key if is_item else None, binding.holder))
+            found.append(way)
         known.paths |= {edge.path}
     known.ways += found
     known.lists[id(binding.holder)] = binding.holder

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 
 from ..values.held import fields_of
-from .bindings import CELL, SLOT
+from .binding import CELL, SLOT
 
 _SCHEDULER = torch.optim.lr_scheduler.LRScheduler
 
@@ -69,7 +69,8 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """Numbers that each run adds to the one in a place, one after the other."""
+    """Numbers that each run adds to the one in a place, one after the other: constants, or those that it takes out of
+    tensors."""
 
     place: Place
     numbers: tuple[int | float, ...]
@@ -87,7 +88,7 @@ class Added:
         self.place.back(before)
 
     def expected(self, before: Any, value: Any) -> Any:
-        for each in self.numbers:
+        for each in self.numbers or value:
             before = before + each
         return before
 

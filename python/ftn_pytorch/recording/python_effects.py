@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import threading
-from types import CoroutineType, FrameType, GeneratorType, MappingProxyType, ModuleType
+from types import CoroutineType, FrameType, FunctionType, GeneratorType, MappingProxyType, ModuleType
 from typing import Any
 
 import torch
@@ -21,11 +21,12 @@ from ..values.kinds import Kind, kind_of
 from .bindings import Watch
 from .recorder import Recorder
 from .schedules import STEPS
-from .tape import is_of_library
+from .switches import switches_in
+from .tape import OWN, is_of_library
 
 _PURE = frozenset(
     ("builtins", "math", "cmath", "operator", "itertools", "functools", "collections", "abc", "struct", "json", "sre")
-    + ("bisect", "heapq", "statistics", "codecs", "string", "decimal", "datetime", "weakref", "typing", "thread")
+    + ("bisect", "heapq", "statistics", "codecs", "string", "datetime", "weakref", "typing", "thread")
     + ("unicodedata", "binascii", "contextvars", "csv", "zlib", "pickle", "random", "warnings", "torch", "numpy")
 )
 """Modules, or their parts in C, whose C functions give the same for the same, but for those of ``_OTHERS``."""
@@ -67,6 +68,9 @@ _STEP = torch.optim.Optimizer.profile_hook_step(open).__code__  # type: ignore[a
 """What runs first in the step of an optimizer, whatever its class."""
 _SUPPRESS = (contextlib.suppress.__enter__.__code__, contextlib.suppress.__exit__.__code__)
 _IMPORT = importlib.import_module.__code__
+_OF_ENVIRONMENT = frozenset(each.__code__ for each in vars(type(os.environ)).values() if isinstance(each, FunctionType))
+_KEPT = ("get_state", "set_state", "manual_seed")
+"""What torch asks of a generator to draw the same numbers again."""
 # what they read goes into texts for people
 _FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib")
 _OWN_THREADS = (*_FOR_PEOPLE, "reprlib", "dataclasses", "threading")
@@ -82,6 +86,7 @@ class Calls:
         self.stepping: dict[int, Any] = {}
         self.scheduled: list[tuple[Any, Any, int]] = []
         """Schedulers that code of the user steps, what it gives them, and how many operations there were."""
+        self.asks_switches = False
         self._recorder, self._watch = recorder, watch
         self._is_own: dict[tuple[str, str], bool] = {}
         self._previous: Any = None
@@ -118,19 +123,28 @@ class Calls:
             if frame.f_code in _OF_THREADS_IN_PYTHON and self._concerns(frame.f_back, _OWN_THREADS):
                 self._refuse("asks for its thread")
             if frame.f_code is _IMPORT:
-                self._watch.imported(frame.f_locals["name"])
+                self._watch.looked_up(sys.modules, frame.f_locals["name"])
+            if frame.f_code in _OF_ENVIRONMENT and self._concerns(frame.f_back):
+                self._watch.looked_up(vars(os), "environ")
             is_of_package = self._is_of_package(frame)
             is_followed = is_of_package or self._is_of_user(frame)
             if is_followed and not self._watch.ran(frame.f_code, frame.f_globals, is_of_package):
                 place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_firstlineno}"
                 self._recorder.refuse(f"it runs {frame.f_code.co_name} ({place}), to which none of its names leads")
+            name = frame.f_globals.get("__name__", "")
+            if (name == "torch" or name.startswith("torch.backends")) and self._is_of_user(caller):
+                self.asks_switches = True
+            if not is_followed and not frame.f_code.co_filename.startswith(OWN):
+                for switch in switches_in(frame.f_code, name):
+                    self._watch.switched(frame.f_globals, switch)
         if event == "c_call" and self._is_of_user(frame):
             self._recorder.called = argument
+            self.asks_switches |= "get_" in getattr(argument, "__name__", "")
         if event == "c_call" and argument in _OF_THREADS and self._concerns(frame, _OWN_THREADS):
             self._refuse("asks for its thread")
         elif event == "c_call" and argument in _FILES and self._concerns(frame, is_deep=True):
             self._refuse("opens a file")
-        elif event == "c_call" and (why := _reason(argument)) and self._concerns(frame):
+        elif event == "c_call" and (why := _reason(argument)) and self._concerns(frame, is_deep=_asks_seed(argument)):
             self._refuse(why)
 
     def _refuse(self, why: str) -> None:
@@ -180,6 +194,11 @@ def _reason(function: Any) -> str:
         return f"asks a generator of random numbers ({name})"
     is_known = kind_of(of) is not Kind.UNKNOWN or isinstance(of, _FRESH)
     return "" if is_known else f"calls {name} of an object of class {type(of).__name__}"
+
+
+def _asks_seed(function: Any) -> bool:
+    """A function of torch would do that for the code of a user."""
+    return isinstance(getattr(function, "__self__", None), torch.Generator) and function.__name__ not in _KEPT
 
 
 def _is_of_cprofile(hook: Any) -> bool:

@@ -15,7 +15,9 @@ from ..values.held import fields_of
 from . import left_values, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
 from .before_call import Before, Gradient
-from .bindings import ASKING, SLOT, Binding, Watch
+from .binding import SLOT, Binding
+from .bindings import ASKING, Watch
+from .extension import module
 from .following import Following, Known
 from .optimizer_numbers import Trials
 from .places import TARGETS, Guard, Place
@@ -29,8 +31,8 @@ from .tape import (
     address_of,
     exchanges_at_once,
     in_place,
+    is_move,
     is_ordinary,
-    modes,
     place_of_waiting,
     without_unused,
 )
@@ -80,6 +82,8 @@ class Tape:
     generators: list[Any] = field(default_factory=list)
     rewinds: bool = False
     """A failed run has drawn random numbers of the host, which are to be drawn again."""
+    asks_switches: bool = False
+    """The function may ask torch how it computes, and depends on all of that."""
     is_bare: bool = False
     """Tensors among the arguments must have no attributes, for which the function may ask."""
     watched: list[Binding] = field(default_factory=list)
@@ -94,7 +98,8 @@ class Tape:
     """What must hold before a run."""
     arguments: list[Given] = field(default_factory=list)
     modes: tuple = ()
-    """Those of torch in which it was made."""
+    """Those of torch in which it was made, as the extension tells them."""
+    default_type: Any = field(default_factory=torch.get_default_dtype)
     addresses: list[int] = field(default_factory=list)
     """Of ``memory``, when it was made."""
 
@@ -124,21 +129,15 @@ def record(
 
     known: what calls change, as far as attempts have shown. What is found anew is put into it.
     """
-    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
     with_places = left_values.given(args, known.given)
     inputs = tensors_in(with_places, named)
     try:
-        recorder = Recorder(inputs)
-        trials = Trials(recorder)
-        before = Before(recorder, trials)
-        watch = Watch(function, (*others, *given), ignored | known.paths, before.met)
-        obstacle = watch.obstacle()
-        held_before = Held(function, args, named)
-        following = Following(known, recorder, watch.reads, function)
+        observers = _observers(function, args, named, inputs, others, ignored, known)
     except Exception as failure:
-        obstacle = unseen(failure)
-    if obstacle:
-        return function(*args, **named), obstacle
+        observers = unseen(failure)
+    if isinstance(observers, str):
+        return function(*args, **named), observers
+    recorder, trials, before, watch, held_before, following = observers
     versions = [changes_of(each) for each in inputs]
     with trials, watch.reads, Outside(recorder), recorder, following, Calls(recorder, watch) as calls:
         result = function(*args, **named)
@@ -156,8 +155,8 @@ def record(
             raise Unrecordable(f"it draws numbers from {path}: draw them with torch, or outside, and pass them")
         counted = [place for place, each in enumerate(inputs) if changes_of(each) != versions[place]]
         tape = _tape(recorder, watch, before.gradients(), (result, left), counted, *_numbers(recorder, trials))
-        tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), modes(), is_bare
-        tape.given, tape.guards = known.given, following.guards
+        tape.arguments, tape.modes, tape.is_bare = arguments_of(function, args, named), module().modes(), is_bare
+        tape.given, tape.guards, tape.asks_switches = known.given, following.guards, calls.asks_switches
         return result, tape
     except Unrecordable as reason:
         return result, str(reason)
@@ -165,7 +164,29 @@ def record(
         return result, unseen(failure)
     finally:
         # frames of the call may live on until garbage is collected, and this one with them
-        del recorder, trials, before, watch, following, held_before, calls
+        del observers, recorder, trials, before, watch, following, held_before, calls
+
+
+def _observers(
+    function: Callable,
+    args: tuple,
+    named: dict[str, Any],
+    inputs: list[Any],
+    others: tuple,
+    ignored: frozenset[str],
+    known: Known,
+) -> Any:
+    """What looks on while a call is recorded; or the obstacle, and then nothing of them is left in the call."""
+    given = [leaf for leaf in leaves((args, named)) if not isinstance(leaf, (torch.Tensor, *PLAIN))]
+    recorder = Recorder(inputs)
+    trials = Trials(recorder)
+    before = Before(recorder, trials)
+    watch = Watch(function, (*others, *given), ignored | known.paths, before.met)
+    if obstacle := watch.obstacle():
+        watch.finish()
+        return obstacle
+    held_before = Held(function, args, named)
+    return recorder, trials, before, watch, held_before, Following(known, recorder, watch.reads, function)
 
 
 def _asks_for_attributes(watch: Watch, inputs: list[Any]) -> bool:
@@ -235,6 +256,12 @@ def _tape(
     after = [(each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after]
     operations = [_described(operation, last) for operation, last in zip(steps, _last_uses(steps, kept))]
     writes = {address for operation in steps for address in operation.writes}
+    for each in steps if module().keeps_casts() else ():
+        cast = outside.get(next(each.slots(), -1))
+        if is_move(each.operator) and not each.writes and cast is not None and address_of(cast) in writes:
+            raise Unrecordable(
+                f"{each.place}: it changes what an autocast around its calls keeps a cast of: enter autocast inside"
+            )
     written = {number: tensor for number, tensor in outside.items() if address_of(tensor) in writes}
     inputs = list(zip(recorder.inputs, recorder.held_inputs))
     written_inputs = [place for place, (_, tensor) in enumerate(inputs) if address_of(tensor) in writes]

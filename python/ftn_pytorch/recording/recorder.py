@@ -13,7 +13,6 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -22,7 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..errors import is_of_memory
 from ..system import private_names, thread_recorder
-from .tape import ITEM, Operation, Slot, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
+from .tape import ITEM, Operation, Slot, Taken, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
 
 _CLONE = torch.ops.aten.clone.default
@@ -45,22 +44,6 @@ OF_NUMBER = (
     "outside of the recorded function"
 )
 TOO_LITTLE = "there is too little memory to record and to check it"
-
-
-@dataclass
-class Taken:
-    """A number that was taken out of a tensor."""
-
-    slot: int
-    """Of the copy."""
-    copy: Operation
-    tests: list[Operation]
-    value: Any = None
-    """A float, which is no other object; None for what nobody but a function of C has seen."""
-    steps: Any = None
-    """Where code of the user takes it, see ``following``."""
-    is_free: bool = False
-    """Nothing depends on it."""
 
 
 class Unrecordable(Exception):

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from ..values.held import fields_of
-from .bindings import Binding, Watch
+from .binding import Binding
+from .bindings import Watch
 from .optimizer_numbers import Trials
 from .places import Stepped
 from .recorder import Unrecordable

@@ -9,7 +9,7 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -20,8 +20,8 @@ from ..values import user_objects
 from .traced_numbers import Number
 
 ITEM = torch.ops.aten._local_scalar_dense.default
-_OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
-RECORDING = os.path.join(_OWN, "recording", "recorded_call.py")
+OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
+RECORDING = os.path.join(OWN, "recording", "recorded_call.py")
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
 _MOVES = ("aten._to_copy.default", "aten.copy_.default")
@@ -83,17 +83,27 @@ class Operation:
                     yield from item.slots()
 
 
+@dataclass
+class Taken:
+    """A number that was taken out of a tensor."""
+
+    slot: int
+    """Of the copy."""
+    copy: Operation
+    tests: list[Operation]
+    value: Any = None
+    """A float, which is no other object; None for what nobody but a function of C has seen."""
+    steps: Any = None
+    """Where code of the user takes it, see ``following``."""
+    is_free: bool = False
+    """Nothing depends on it."""
+    sums: list[Any] = field(default_factory=list)
+    """Statements that add it to a number in a name."""
+
+
 def is_ordinary(tensor: Any) -> bool:
     """True for a tensor that has strides."""
     return tensor.layout == torch.strided and not tensor.is_nested
-
-
-def modes() -> tuple:
-    """What torch has switched on now, as far as it decides on operators and numbers."""
-    devices = ("cpu", "cuda")
-    casts = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
-    others = (torch.is_anomaly_enabled(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype())
-    return (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), *casts, *others)
 
 
 def is_of_ranks(operator: Any) -> bool:
@@ -140,7 +150,7 @@ def place_of_waiting(operator: Any) -> int:
 
 def is_of_library(file: str) -> bool:
     """True for code of torch and of this package."""
-    return file.startswith((_TORCH, _OWN))
+    return file.startswith((_TORCH, OWN))
 
 
 def place_of_user() -> str:

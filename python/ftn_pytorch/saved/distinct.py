@@ -15,7 +15,7 @@ import torch
 from ..recording import extension
 from ..recording.changes import difference
 from ..recording.recorded_call import Tape
-from ..recording.tape import address_of, modes
+from ..recording.tape import address_of
 from ..recording.traced_numbers import NUMBER
 from .any_batch import is_equal
 from .portable import Plain, Unsavable
@@ -55,13 +55,13 @@ def changes(tape: Tape) -> list[tuple[str, str]]:
             raise Unsavable(f"{what} is another one since it was recorded: call it again, then save it")
     if [address_of(each) for (each,) in tape.memory] != tape.addresses:
         raise Unsavable("a tensor has other memory since it was recorded: call it again, then save it")
-    if (kind := tape.modes[-1]) != torch.get_default_dtype():
+    if (kind := tape.default_type) != torch.get_default_dtype():
         raise Unsavable(f"it was recorded with the default type {kind}, which is another one now")
     return found
 
 
 def _holds(tape: Tape) -> bool:
-    return tape.modes == modes() and extension.module().first_change(tape.bindings) < 0
+    return tape.modes == extension.module().modes() and extension.module().first_change(tape.bindings) < 0
 
 
 def _are_alike(one: Plain, two: Plain) -> bool:

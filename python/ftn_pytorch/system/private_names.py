@@ -246,6 +246,10 @@ def hooks_of_all(of: str) -> list[dict]:
     return [hook.value() for hook in _COMMON_HOOKS[of]]
 
 
+MODULES_OF_MODES = ("torch.utils._python_dispatch", "torch.overrides")
+"""What a recorder switches there by itself."""
+
+
 def has_hooks(value: Any) -> bool:
     """True for a module, an optimizer or a tensor that somebody has given a hook."""
     return any(getattr(value, hook.name, None) for hook in (*_HOOKS, *_TENSOR_HOOKS))

@@ -15,6 +15,7 @@ from . import loaded
 CACHED = type(functools.lru_cache(lambda: None))
 EMPTY = object()
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w -]*")
+_LINK = "_lru_list_elem"
 
 
 @functools.cache
@@ -45,11 +46,18 @@ def shown_apart(key: Any, number: int) -> str:
     return repr(key) if type(key) in (int, float, bool, bytes, type(None)) else f"({number})"
 
 
+def tables_in(cached: Any) -> list[dict[Any, Any]]:
+    """Where functools.lru_cache keeps results."""
+    fields = fields_of(cached)
+    return [each for each in gc.get_referents(cached) if type(each) is dict and each is not fields]
+
+
 def results_in(cached: Any) -> Iterator[Any]:
-    """What functools.lru_cache keeps. With a limit each result is in a link of a chain."""
-    for table in gc.get_referents(cached):
-        for each in list(table.values()) if type(table) is dict else ():
-            yield from gc.get_referents(each) if type(each).__name__ == "_lru_list_elem" else [each]
+    """What functools.lru_cache keeps. With a limit each is in a link of a chain, whose class is told behind it."""
+    for table in tables_in(cached):
+        yield from (each for each in list(table.values()) if type(each).__name__ != _LINK)
+    parts = gc.get_referents(cached)
+    yield from (each for each, kind in zip(parts, parts[1:]) if type(kind) is type and kind.__name__ == _LINK)
 
 
 def dict_of_class(kind: type) -> dict[str, Any]:

@@ -105,6 +105,7 @@ _OF_COMPILERS = (
     "_ArrayFunctionDispatcher",
     "instancemethod",
 )
+_MISSING = object()
 _PACKAGE = __name__.partition(".")[0] + "."
 _FIGURES = ("matplotlib", "tqdm")
 
@@ -204,6 +205,13 @@ def _of_python(kind: type) -> Kind | None:
     if issubclass(kind, harmless) or is_figure:
         return Kind.HARMLESS
     return Kind.INSTALLED if kind.__module__.startswith(_PACKAGE) and not is_of_kit(kind) else None
+
+
+def is_of_decimals(value: Any) -> bool:
+    """True for a number of ``decimal``, its class and its module."""
+    return value is sys.modules.get("decimal", _MISSING) or any(
+        value is each or type(value) is each for each in of_module("decimal", "Decimal")
+    )
 
 
 def is_of_kit(kind: type) -> bool:

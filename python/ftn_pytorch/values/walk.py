@@ -9,6 +9,7 @@ Nothing here calls code of the values that it looks at.
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import sys
 import weakref
@@ -255,6 +256,8 @@ class Walk:
                     yield Edge(fields, name, each, _joined(path, name), By.FIELD)
         elif isinstance(value, BuiltinMethodType) and not isinstance(value.__self__, (ModuleType, type, type(None))):
             yield Edge(value, "__self__", value.__self__, _joined(path, "__self__"), By.PART)
+        elif type(value) is operator.methodcaller:
+            yield Edge(value, None, value.__reduce__(), path, By.PART)
         if value is os.getenv:
             yield Edge(vars(os), "environ", os.environ, "os.environ", By.PART)
 
