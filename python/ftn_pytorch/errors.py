@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.dirname(__file__) + os.sep  # as code objects have it, even with ".." in it
 # Files that call a function of torch for the caller, whose arguments it refuses
 _PASS_ON = {
-    os.path.join(_PACKAGE, "tensors", "fortran_axes.py"),
+    os.path.join(_PACKAGE, "tensors", "engine.py"),
     os.path.join(_PACKAGE, "runners", "torch_functions.py"),
 }
 

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from ftn_pytorch.tensors import fortran_tensors
+from ftn_pytorch.tensors import engine, fortran_tensors
 
 torch = pytest.importorskip("torch")
 
@@ -25,50 +25,6 @@ def test_adapted_tensors_keep_graph_and_memory_where_they_can():
 def test_reversed_view_of_every_rank():
     assert fortran_tensors.reversed_view(torch.zeros(())).shape == ()
     assert fortran_tensors.reversed_view(torch.zeros(2, 3, 4)).shape == (4, 3, 2)
-
-
-def test_values_are_written_through_with_their_graph():
-    memory = torch.zeros(3)
-    x = torch.ones(3, requires_grad=True)
-    fortran_tensors.write_through(memory, x * 2, True)
-    assert memory.tolist() == [2, 2, 2] and memory.requires_grad
-    fortran_tensors.write_through(memory, x * 3, True)
-    memory.sum().backward()
-    assert x.grad.tolist() == [3, 3, 3]
-
-
-def shared(memory: np.ndarray) -> "torch.Tensor":
-    """A tensor of its own over memory, as the core makes one of each array: torch does not know what it shares."""
-    return torch.from_numpy(memory)
-
-
-@pytest.mark.parametrize(
-    "write", [fortran_tensors.overwrite, lambda target, value: fortran_tensors.write_through(target, value, True)]
-)
-def test_overlapping_values_are_copied_first(write):
-    before = np.random.default_rng(1).random((64, 65))
-    for target, source in [
-        (np.s_[:, 1:], np.s_[:, :-1]),
-        (np.s_[:, :-1], np.s_[:, 1:]),
-        (np.s_[1:], np.s_[:-1]),
-        (np.s_[:-1], np.s_[1:]),
-        (np.s_[1::2], np.s_[:-1:2]),
-        (np.s_[0:0], np.s_[0:0]),
-    ]:
-        memory = before.copy()
-        write(shared(memory[target]), shared(memory[source]))
-        expected = before.copy()
-        expected[target] = before[source]
-        assert (memory == expected).all()
-
-
-def test_values_that_do_not_overlap_are_not_copied(monkeypatch):
-    memory = np.arange(6.0)
-    monkeypatch.setattr(torch.Tensor, "clone", None)
-    for value in (torch.from_numpy(memory[3:]), torch.tensor([4.0, 5.0, 6.0])):
-        target = torch.from_numpy(memory[:3])
-        fortran_tensors.overwrite(target, value)
-        assert torch.equal(target, value)
 
 
 def test_marked_tensors_are_resolved_and_others_stay():
@@ -94,18 +50,41 @@ def test_what_has_no_memory_to_look_into_is_refused(fails):
         fortran_tensors.look_into(torch.ones(2, device="meta"))
 
 
-@pytest.mark.parametrize("same_layout", [True, False])
-def test_nothing_is_broadcast_or_converted(fails, same_layout):
-    memory = torch.zeros(2, 3)
-    order = "" if same_layout else ", Fortran (3, 2)"
-    with fails("SHAPE", f"the array is float32 (2, 3){order}, and", "float32 (3,); nothing is broadcast or converted"):
-        fortran_tensors.write_through(memory, torch.ones(3), same_layout)
-    with fails("DTYPE", f"float64 (2, 3){order}; nothing is broadcast or converted"):
-        fortran_tensors.write_through(memory, torch.ones(2, 3, dtype=torch.float64), same_layout)
-    assert memory.sum() == 0
+def test_functions_are_called_by_the_names_that_they_have_below_torch():
+    x = torch.tensor([[3.0, -4.0], [1.0, 2.0]])
+    assert engine.call_torch("linalg.vector_norm", (x,), {"dim": 1})[0] == 5
+    assert engine.call_torch("max", (x,), {"dim": 1}).tolist() == [3, 2]  # of values and places
+    assert engine.call_torch("Tensor.stride", (x,), {}) == (2, 1)
+    assert engine.call_torch("Tensor.to", (x,), {"dtype": "int64"}).dtype == torch.int64
+    assert engine.call_torch("Tensor.grad.__get__", (x,), {}) is None
+    assert engine.call_torch("ops.aten.slice", (x, 1, 0, 2, 2), {}).tolist() == [[3], [1]]
 
 
-def test_operands_are_described_in_both_orders():
-    text = fortran_tensors.describe_operands(torch.zeros(2, 3), 1.5, False)
-    assert text == "  left: float32 (2, 3), Fortran (3, 2)\n  right: 1.5"
-    assert fortran_tensors.describe_operands(1, torch.zeros(2, 3), True) == "  left: 1\n  right: float32 (2, 3)"
+def test_a_method_is_that_of_the_class_of_the_tensor():
+    class Doubled(torch.Tensor):
+        def sum(self):
+            return "its own"
+
+    assert engine.call_torch("Tensor.sum", (torch.ones(2).as_subclass(Doubled),), {}) == "its own"
+
+
+def test_tensors_are_described_as_they_are():
+    x = torch.ones(2, 3, requires_grad=True)
+    assert engine.describe_tensor(x) == ("float32", (2, 3), True, False, False, True)
+    assert engine.describe_tensor((2 * x)[0]) == ("float32", (3,), True, True, True, True)
+    assert engine.describe_tensor(np.zeros(4)) == ("float64", (4,), False, False, False, False)
+
+
+def test_the_memory_behind_a_tensor_is_all_of_its_storage():
+    x = torch.arange(6.0)
+    assert engine.memory_of(x[2:3]) == (x.data_ptr(), x.data_ptr() + 24)
+
+
+def test_types_by_name(fails):
+    assert engine.torch_dtype(torch, "float64") is torch.float64
+    assert engine.torch_dtype(torch, "torch.int32") is torch.int32
+    assert engine.torch_dtype(torch, "half") is torch.float16
+    with fails("ARGUMENT", "torch has no element type 'int23'; did you mean 'int32'?"):
+        engine.torch_dtype(torch, "int23")
+    with fails("ARGUMENT", "torch has no element type 'nn'"):
+        engine.torch_dtype(torch, "nn")
