@@ -2,6 +2,7 @@
 #include "values/assignment.hpp"
 
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,27 +22,54 @@ bool may_overlap(const TensorPtr& one, const TensorPtr& other) {
   return first.begin < second.end && second.begin < first.end;
 }
 
-}  // namespace
-
-bool gradients_are_computed() { return std::get<bool>(call_torch("is_grad_enabled", {}, false)); }
-
-bool exchange_gradients(bool wanted) {
-  const bool before = gradients_are_computed();
-  if (wanted != before) call_torch("set_grad_enabled", {{wanted}}, false);
-  return before;
-}
-
-GradientMode::~GradientMode() {
-  try {
-    exchange_gradients(before_);
-  } catch (const std::exception&) {  // what cannot be switched on any more is not used
-  }
-}
-
+/// Into another one of its layout, in whose memory it may lie.
 void copy_into(const TensorPtr& target, const TensorPtr& value) {
   const bool layout = target->same_layout();
   const TensorPtr source = may_overlap(target, value) ? call_for_tensor("Tensor.clone", {{value}}, layout) : value;
   call_torch("Tensor.copy_", {{target}, {source}}, layout);
+}
+
+/// Values that are no more there have no graph. A view keeps its own: other parts of what it shows are still there.
+void end_graph(const TensorPtr& tensor, const TensorFacts& facts) {
+  if (facts.has_graph && !facts.is_view) call("Tensor.detach_", tensor);
+}
+
+/// Gradients are computed, or are not, as long as this lives.
+class GradientMode {
+ public:
+  explicit GradientMode(bool wanted) : changes_(gradients_are_computed() != wanted), before_(!wanted) {
+    if (changes_) compute_gradients(wanted);
+  }
+  ~GradientMode() {
+    try {
+      if (changes_) compute_gradients(before_);
+    } catch (const std::exception&) {  // what cannot be switched on any more is not used
+    }
+  }
+  GradientMode(const GradientMode&) = delete;
+  GradientMode& operator=(const GradientMode&) = delete;
+
+ private:
+  const bool changes_, before_;
+};
+
+}  // namespace
+
+bool gradients_are_computed() { return std::get<bool>(call_torch("is_grad_enabled", {}, false)); }
+
+void compute_gradients(bool wanted) { call_torch("set_grad_enabled", {{wanted}}, false); }
+
+void overwrite(const TensorPtr& target, const TorchValue& value) {
+  const bool layout = target->same_layout();
+  const auto* tensor = std::get_if<TensorPtr>(&value);
+  const TensorFacts before = facts_of(target), given = tensor ? facts_of(*tensor) : TensorFacts();
+  if (tensor && given.shape != before.shape)
+    fail(FPT_ERR_SHAPE, "the tensor is ", text_of(before, layout), ", the array ", text_of(given, layout),
+         "; nothing is broadcast");
+  std::optional<GradientMode> mode;  // where nothing requires gradients, none are recorded
+  if (before.requires_grad || given.requires_grad) mode.emplace(false);
+  tensor ? copy_into(target, *tensor) : void(call_torch("Tensor.fill_", {{target}, {value}}, layout));
+  end_graph(target, before);
 }
 
 void assign(const TensorPtr& target, const TensorPtr& value) {
@@ -51,7 +79,8 @@ void assign(const TensorPtr& target, const TensorPtr& value) {
     call("Tensor.detach_", target);  // the graph of earlier values would grow with every assignment
   else if (before.requires_grad && !has_graph)
     call_torch("Tensor.requires_grad_", {{target}, {false}}, target->same_layout());
-  const GradientMode mode(has_graph);
+  std::optional<GradientMode> mode;  // as above
+  if (has_graph) mode.emplace(true);
   copy_into(target, value);
 }
 
@@ -71,11 +100,6 @@ void write_through(const TensorPtr& target, const TensorPtr& given) {
   }
 }
 
-void end_graph(const TensorPtr& tensor) {
-  const TensorFacts facts = facts_of(tensor);
-  if (facts.has_graph && !facts.is_view) call("Tensor.detach_", tensor);
-}
-
 void require_writable(const TensorPtr& target) {
   const TensorFacts facts = facts_of(target);
   if (!facts.is_of_torch)
@@ -88,7 +112,7 @@ void require_writable(const TensorPtr& target) {
 
 void note_written(const TensorPtr& target) noexcept {
   try {
-    end_graph(target);
+    end_graph(target, facts_of(target));
     engine_of(*target).written(*target);
   } catch (const std::exception&) {  // a gradient that is gone has nobody who would use it
   }

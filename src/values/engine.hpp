@@ -21,8 +21,8 @@ class Engine {
   virtual ~Engine() = default;
 
   /// Call a function of torch by the name that Python has for it below torch: "sum", "linalg.norm", or "Tensor.to" for
-  /// a method, or what a tensor has of that name. Of several results that is the first. FPT_ERR_PYTHON with the text of
-  /// Python for an exception.
+  /// a method. Of several results that is the first; one that changes its tensor, "Tensor.add_", gives nothing, since
+  /// the caller has that. FPT_ERR_PYTHON with the text of Python for an exception.
   /// @param given        tensors of any engine, as torch sees them; a text at "dtype" is the name of a type
   /// @param same_layout  of a tensor that comes out
   /// None where nothing was done, and Python is to be asked.

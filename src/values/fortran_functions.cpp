@@ -71,12 +71,6 @@ class FortranCall {
   /// Of an argument of torch; empty for one without.
   std::string_view name(int32_t index) const { return input(index).name; }
 
-  void require_same_shape(const TensorPtr& tensor, const TensorPtr& value) const {
-    const TensorFacts wanted = facts(tensor), given = facts(value);
-    if (given.shape != wanted.shape)
-      fail(FPT_ERR_SHAPE, "the tensor is ", text_of(wanted, same_layout_), ", the array ", text_of(given, same_layout_),
-           "; nothing is broadcast");
-  }
   TensorFacts facts(const TensorPtr& tensor) const { return engine_of(*tensor).describe(*tensor); }
   int64_t rank(const TensorPtr& tensor) const { return facts(tensor).rank(); }
   /// Axis of torch, from 0, for axis `number` of Fortran, from 1. FPT_ERR_ARGUMENT.
@@ -246,16 +240,8 @@ TorchValue strides(FortranCall& call) {
   return call.ordered(std::get<std::vector<int64_t>>(call.call("Tensor.stride", {{call.tensor(0)}})));
 }
 
-/// Copy values of the same shape, or a number, into a tensor, beside the graph.
-TorchValue overwrite(FortranCall& call) {
-  const TensorPtr tensor = call.tensor(0);
-  const TensorPtr value = call.is_single(1) ? nullptr : call.read(1);
-  if (value) call.require_same_shape(tensor, value);
-  {
-    const GradientMode mode(false);
-    value ? copy_into(tensor, value) : void(call.call("Tensor.fill_", {{tensor}, {call.value(1)}}));
-  }
-  end_graph(tensor);
+TorchValue overwritten(FortranCall& call) {
+  overwrite(call.tensor(0), call.is_single(1) ? call.value(1) : call.read(1));
   return {};
 }
 
@@ -344,7 +330,7 @@ constexpr Entry functions[] = {{"create", create},
                                {"permute", permute},
                                {"slice", slice},
                                {"strides", strides},
-                               {"overwrite", overwrite},
+                               {"overwrite", overwritten},
                                {"assign", assigned},
                                {"assign_result", assigned_result},
                                {"loss", loss},

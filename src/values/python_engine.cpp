@@ -32,7 +32,38 @@ struct ToObject {
   }
 };
 
-Ref object_for(const TorchValue& value) { return checked(std::visit(ToObject(), value).release(), "an argument"); }
+Ref attribute(const Ref& object, const char* name) {
+  return checked(PyObject_GetAttrString(object.get(), name), "a tensor");
+}
+
+Ref result_of(const Ref& object, const char* method) {
+  return checked(PyObject_CallMethod(object.get(), method, nullptr), "a tensor");
+}
+
+std::string_view without(std::string_view name, std::string_view prefix) {
+  return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : name;
+}
+
+/// Below torch, or below the class of the first argument: one of its own may have another function of that name.
+Ref function_of_torch(std::string_view name, PyObject* args) {
+  static PyObject* const torch = checked(PyImport_ImportModule("torch"), "torch").release();
+  const std::string_view method = without(name, "Tensor.");
+  const bool is_method = method != name && method.find('.') == method.npos;
+  PyObject* type = is_method ? reinterpret_cast<PyObject*>(Py_TYPE(PyTuple_GET_ITEM(args, 0))) : torch;
+  Ref found = Ref::borrow(type);
+  for (std::string_view rest = is_method ? method : name; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('.'));
+    found = checked(PyObject_GetAttr(found.get(), text_object(part).get()), "");
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+  return found;
+}
+
+Ref object_for(const TorchArgument& given) {
+  Ref object = checked(std::visit(ToObject(), given.value).release(), "an argument");
+  if (given.name != "dtype") return object;
+  return checked(PyObject_CallOneArg(embed("torch_dtype"), object.get()), "");
+}
 
 std::vector<int64_t> numbers_in(PyObject* tuple) {
   std::vector<int64_t> numbers;
@@ -47,8 +78,10 @@ TorchValue value_in(Ref object, bool same_layout) {
   if (is_tensor(value)) return tensor_of_object(std::move(object), same_layout);
   if (PyBool_Check(value)) return value == Py_True;
   if (PyLong_Check(value)) return static_cast<int64_t>(PyLong_AsLongLong(value));
-  if (PyTuple_Check(value)) return numbers_in(value);
-  return {};
+  if (!PyTuple_Check(value)) return {};
+  PyObject* first = PyTuple_GET_SIZE(value) > 0 ? PyTuple_GET_ITEM(value, 0) : nullptr;
+  if (first && is_tensor(first)) return tensor_of_object(Ref::borrow(first), same_layout);
+  return numbers_in(value);
 }
 
 PyObject* power(PyObject* left, PyObject* right) { return PyNumber_Power(left, right, Py_None); }
@@ -70,41 +103,48 @@ class PythonEngine : public Engine {
     ensure_started();
     const InterpreterLock gil;
     const auto count = std::count_if(given.begin(), given.end(), [](const auto& each) { return each.name.empty(); });
-    const Ref args = checked(PyTuple_New(count), "arguments"), named = checked(PyDict_New(), "arguments");
+    const Ref args = checked(PyTuple_New(count), "arguments");
+    Ref named;
     for (std::size_t i = 0; i < given.size(); ++i) {
-      Ref object = object_for(given[i].value);
-      if (given[i].name.empty())
+      Ref object = object_for(given[i]);
+      if (given[i].name.empty()) {
         PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), object.release());
-      else if (PyDict_SetItem(named.get(), text_object(given[i].name).get(), object.get()) != 0)
+        continue;
+      }
+      if (!named) named = checked(PyDict_New(), "arguments");
+      if (PyDict_SetItem(named.get(), text_object(given[i].name).get(), object.get()) != 0)
         throw_python_error("arguments");
     }
-    const Ref name = text_object(function);
-    return value_in(
-        checked(PyObject_CallFunctionObjArgs(embed("call_torch"), name.get(), args.get(), named.get(), nullptr), ""),
-        same_layout);
+    const Ref callable = function_of_torch(function, args.get());
+    Ref result = checked(PyObject_Call(callable.get(), args.get(), named.get()), "");
+    return is_in_place(function) ? TorchValue() : value_in(std::move(result), same_layout);
   }
 
   TensorFacts describe(Tensor& tensor) override {
     ensure_started();
     const InterpreterLock gil;
     const Ref object = tensor.is_plain_memory() ? torch_object_of(tensor) : object_of(tensor);
-    const Ref told = checked(PyObject_CallOneArg(embed("describe_tensor"), object.get()), "a tensor");
-    const char* dtype = nullptr;
-    PyObject* shape = nullptr;
-    int requires_grad = 0, has_graph = 0, is_view = 0, is_of_torch = 0;
-    if (!PyArg_ParseTuple(told.get(), "sO!pppp", &dtype, &PyTuple_Type, &shape, &requires_grad, &has_graph, &is_view,
-                          &is_of_torch))
-      throw_python_error("a tensor");
-    return {dtype, numbers_in(shape), requires_grad != 0, has_graph != 0, is_view != 0, is_of_torch != 0};
+    TensorFacts facts;
+    const Ref dtype = checked(PyObject_Str(attribute(object, "dtype").get()), "a tensor");
+    const char* name = PyUnicode_AsUTF8(dtype.get());
+    if (!name) throw_python_error("a tensor");
+    facts.dtype = without(name, "torch.");
+    facts.shape = numbers_in(attribute(object, "shape").get());
+    facts.is_of_torch = is_tensor(object.get());
+    if (!facts.is_of_torch) return facts;
+    facts.requires_grad = attribute(object, "requires_grad").get() == Py_True;
+    facts.has_graph = facts.requires_grad && attribute(object, "grad_fn").get() != Py_None;
+    facts.is_view =
+        facts.has_graph && checked(PyObject_CallOneArg(embed("is_view"), object.get()), "a tensor").get() == Py_True;
+    return facts;
   }
 
   Range memory_of(Tensor& tensor) override {
     ensure_started();
     const InterpreterLock gil;
-    const Ref reach = checked(PyObject_CallOneArg(embed("memory_of"), torch_object_of(tensor).get()), "a tensor");
-    unsigned long long begin = 0, end = 0;
-    if (!PyArg_ParseTuple(reach.get(), "KK", &begin, &end)) throw_python_error("a tensor");
-    return {reinterpret_cast<const char*>(begin), reinterpret_cast<const char*>(end)};
+    const Ref storage = result_of(torch_object_of(tensor), "untyped_storage");
+    const auto* begin = static_cast<const char*>(PyLong_AsVoidPtr(result_of(storage, "data_ptr").get()));
+    return {begin, begin + PyLong_AsSsize_t(result_of(storage, "nbytes").get())};
   }
 
   void written(Tensor& tensor) override {

@@ -105,7 +105,7 @@ void end_innermost() {
   const HostState host;  // letting go may run code of a script
   if (scope.gradients) leave_last_script();
   const bool is_usable = known->leave_scope([&scope] { free_tensors(scope); }, scope.autocasts);
-  if (scope.gradients && is_usable) exchange_gradients(*scope.gradients);  // last, because it may fail
+  if (scope.gradients && is_usable) compute_gradients(*scope.gradients);  // last, because it may fail
 }
 
 /// End the scopes inside the one at `place`, which their variables have forgotten.
@@ -168,7 +168,8 @@ void keep_in_scope(int64_t scope, int64_t tensor) {
 
 void set_gradients(int64_t scope, bool wanted) {
   require_innermost(scope, "gradients");
-  const bool before = exchange_gradients(wanted);
+  const bool before = gradients_are_computed();
+  if (wanted != before) compute_gradients(wanted);
   std::optional<bool>& outside = open_scopes().back().gradients;
   if (!outside) outside = before;
   open_scopes().back().chosen = wanted;

@@ -18,6 +18,11 @@ namespace fpt {
 using TorchValue = std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, TensorPtr,
                                 std::vector<int64_t>, std::vector<TensorPtr>>;
 
+/// Whether a function of torch changes its first argument, and returns it: "Tensor.add_".
+inline bool is_in_place(std::string_view function) noexcept {
+  return function.back() == '_' && function.substr(function.size() - 2) != "__";
+}
+
 /// Those with a name come last.
 struct TorchArgument {
   TorchValue value;

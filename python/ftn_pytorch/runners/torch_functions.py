@@ -114,7 +114,7 @@ class TorchFunctions(Runner):
 
 def _call(torch: Any, function: Callable, *args: Any, **named: Any) -> Any:
     if isinstance(named.get("dtype"), str):
-        named["dtype"] = torch_dtype(torch, named["dtype"])
+        named["dtype"] = torch_dtype(named["dtype"])
     try:
         return function(*args, **named)
     except TypeError:

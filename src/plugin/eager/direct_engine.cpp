@@ -68,6 +68,8 @@ class DirectEngine : public Engine {
       try {
         bool requires_grad = false;  // of what is made; operators know nothing of it
         FunctionCall call;
+        call.values.reserve(given.size());
+        call.names.reserve(given.size());
         for (const TorchArgument& each : given)
           if (each.name == "requires_grad")
             requires_grad = std::get<bool>(each.value);
@@ -75,7 +77,7 @@ class DirectEngine : public Engine {
             call.add(value_for(each.value), each.name);
         const c10::IValue result = call_function(function, call);
         if (requires_grad) result.toTensor().set_requires_grad(true);
-        return value_in(result, same_layout);
+        return is_in_place(function) ? TorchValue() : value_in(result, same_layout);
       } catch (const NotHere&) {
         return std::nullopt;
       } catch (...) {

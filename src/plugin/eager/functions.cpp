@@ -3,6 +3,8 @@
 
 #include <ATen/PythonTorchFunctionTLS.h>
 
+#include <map>
+
 #include "plugin/eager/eager_tensor.hpp"
 #include "plugin/eager/own_functions.hpp"
 #include "plugin/scalars.hpp"
@@ -138,12 +140,11 @@ c10::IValue Function::operator()(FunctionCall& call) const {
 
 const Function& function_named(std::string_view name) {
   static std::shared_mutex& mutex = *new std::shared_mutex;
-  static auto& known = *new std::unordered_map<std::string, FunctionPtr>;
-  const std::string key(name);
+  static auto& known = *new std::map<std::string, FunctionPtr, std::less<>>;
   const auto given = [](const FunctionPtr& found) -> const Function& { return found ? *found : throw NotHere(); };
   {
     const std::shared_lock<std::shared_mutex> lock(mutex);
-    const auto entry = known.find(key);
+    const auto entry = known.find(name);
     if (entry != known.end()) return given(entry->second);
   }
   FunctionPtr made;
@@ -152,7 +153,7 @@ const Function& function_named(std::string_view name) {
   } catch (const NotHere&) {
   }
   const std::unique_lock<std::shared_mutex> lock(mutex);
-  return given(known.emplace(key, std::move(made)).first->second);
+  return given(known.emplace(name, std::move(made)).first->second);
 }
 
 c10::IValue call_function(std::string_view name, FunctionCall& call) {
@@ -168,6 +169,8 @@ c10::IValue call_function(std::string_view name, bool same_layout, Args inputs, 
   const Function& function = function_named(name);
   std::optional<FramePool::Lease> frame;
   FunctionCall call;
+  call.values.reserve(static_cast<std::size_t>(inputs.count));
+  call.names.reserve(static_cast<std::size_t>(inputs.count));
   for (int32_t i = 0; i < inputs.count; ++i) {
     const fpt_arg& input = inputs[i];
     if (tensors[i].defined()) {
