@@ -55,9 +55,10 @@ check_fortran() {
   return $failed
 }
 
-# Two tests look at libraries; they run with all the others, after the build.
-mend_layout='docs/architecture.md says what belongs where'
-check_layout() { "${FTN_PYTORCH_PYTHON:-python3}" -m pytest -q --no-header -p no:cacheprovider -m 'not built' tests/layout; }
+# Two tests look at libraries; they run with all the others, after the build. test_phrases.py looks at the English of pages and
+# messages.
+mend_layout='docs/architecture.md says what belongs where, and tests/docs/test_phrases.py has better words'
+check_layout() { "${FTN_PYTORCH_PYTHON:-python3}" -m pytest -q --no-header -p no:cacheprovider -m 'not built' tests/layout tests/docs/test_phrases.py; }
 
 for tool in ruff mypy clang-format clang-tidy fortitude; do
   command -v "$tool" >/dev/null || {

@@ -42,7 +42,7 @@ program double_precision
    ! torch_copy copies it into memory of the library, which keeps it for the call. torch_in would refer to the
    ! temporary, and the network would read what happens to be there by then: no compiler warns of that
    call as_it_is%forward([torch_copy(real(t, real32))], [torch_out(heating_of_copy)])
-   call expect(all(heating_of_copy == heating), "torch_copy(real(t, real32)) gives the same numbers")
+   call expect(all(heating_of_copy == heating), "torch_copy(real(t, real32)) gives the same results")
    call expect(all(heating == real(heating, real32)), "real64 outputs hold the single-precision results, widened")
 
    ! The opposite direction loses digits, so it must be asked for

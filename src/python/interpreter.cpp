@@ -314,7 +314,7 @@ void InterpreterLock::require_lock() {
   require_python();
   if (is_kept_elsewhere())
     fail(FPT_ERR_INTERPRETER, "another thread of the program keeps Python's lock (keep_lock of ftn_pytorch_init), ",
-         "so this one would wait for ever: call from that thread, or do not keep the lock");
+         "so this one would never end: call from that thread, or do not keep the lock");
 }
 
 void InterpreterLock::acquire_elsewhere() noexcept {

@@ -119,8 +119,9 @@ def test_c(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["fortran", "header"])
 def test_mains_of_other_languages(by: str, build_dir: Path, cache: dict[str, str], tmp_path: Path) -> None:
-    """The programs of docs/c-api.md train the script of the first page."""
-    (tmp_path / "first.py").write_text(next(block.text for block in blocks("python") if block.page.name == "index.md"))
+    """The programs of docs/c-api.md train the script of the README."""
+    (script,) = (block for block in blocks("python") if block.page == ROOT / "README.md")
+    (tmp_path / "first.py").write_text(script.text)
     page = {block.language: block.text for block in BLOCKS if block.page.name == "c-api.md"}
     options = [f"-L{build_dir / 'lib'}", f"-Wl,-rpath,{build_dir / 'lib'}", "-lftn_pytorch"]
     fortran, c, cpp = (cache[f"CMAKE_{language}_COMPILER"] for language in ("Fortran", "C", "CXX"))
@@ -161,6 +162,10 @@ def isolated(monkeypatch: pytest.MonkeyPatch, build_dir: Path, tmp_path: Path) -
     monkeypatch.setitem(host_values._values, "owned", torch.ones(2, 4, dtype=torch.bool).numpy())
     monkeypatch.setattr(ftn_pytorch, "procedure", {"solver": torch.sin}.get)
     torch.save(torch.nn.Linear(3, 1).state_dict(), "weights.pt")
+    saved = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls TorchScript deprecated
+        torch.jit.script(saved).save("net.pt")
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
     yield
     torch.distributed.destroy_process_group()
@@ -218,9 +223,9 @@ def test_cmake(block: Block, cache: dict[str, str], tmp_path: Path) -> None:
     run(["cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", *options], tmp_path)
 
 
-def test_make(build_dir: Path, tmp_path: Path) -> None:
-    """The Makefile of docs/install.md finds all sources of an installed package and says how to build the program."""
-    (block,) = blocks("make")
+@pytest.mark.parametrize("block", blocks("make"), ids=lambda block: block.name)
+def test_make(block: Block, build_dir: Path, tmp_path: Path) -> None:
+    """The Makefiles find all sources of an installed package and say how to build a program, or the modules."""
     (tmp_path / "Makefile").write_text(block.text)
     (tmp_path / "model.f90").write_text("end\n")
     pkgconfig, fortran = tmp_path / "lib" / "pkgconfig", tmp_path / "share" / "ftn_pytorch" / "fortran"
@@ -229,7 +234,8 @@ def test_make(build_dir: Path, tmp_path: Path) -> None:
     shutil.copy(build_dir / "cmake" / "ftn_pytorch.pc", pkgconfig)
     for source in [*(ROOT / "fortran").glob("*.[cf]*"), *(build_dir / "fortran").glob("*.f90")]:
         (fortran / source.name).symlink_to(source)
-    steps = run(["make", "--dry-run", "model"], tmp_path, PKG_CONFIG_PATH=str(pkgconfig))
+    goal = "model" if "model:" in block.text else "libmodules.a"
+    steps = run(["make", "--dry-run", goal], tmp_path, PKG_CONFIG_PATH=str(pkgconfig))
     parts = (
         "fpt_descriptor.c",
         " fpt_single.o",

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import ROOT
+from pages import ROOT, blocks_of
 from walkthrough import Walk, blocks_below
 
 pytestmark = pytest.mark.slow
@@ -64,3 +64,14 @@ assert torch.cat(offline.predicted).shape == (len(offline.data.held_out), 1)
     walk.run("env", f"PYTHONPATH={packages}", sys.executable, "-c", program)
     assert (walk.folder / "closure.onnx").is_file()
     assert list((walk.folder / "run").rglob("metrics.csv"))
+
+
+def test_the_commands_of_the_script_author(walk: Walk) -> None:
+    page = ROOT / "docs" / "write-the-script.md"
+    script = next(block for block in blocks_of(page) if block.language == "python")
+    (walk.folder / "closure.py").write_text(script.text)
+    walk.follow(blocks_below(page, "Work without the simulation")[:1])
+    assert (walk.folder / "wind" / "wind.py").is_file()
+    for target in ([], ["--target", "32x1"]):
+        command = ["export", "closure.py", "--to", "recording", "--input", "32x3", "-o", f"{len(target)}.ftr"]
+        walk.run("ftn_pytorch", *command, *target)

@@ -122,7 +122,7 @@ REFUSED = {
     "state of an optimizer": (
         "opt, held = torch.optim.Adam(net.parameters()), None\ndef step():\n    global held\n"
         "    net(torch.ones(1, 2)).sum().backward()\n    opt.step()\n    held = opt.state[net.weight]",
-        ["held is part of the state of opt, which is made anew. Copy it"],
+        ["held is part of the state of opt, which is made again. Copy it"],
     ),
     "optimizer with a hook": (
         "opt = None\ndef step():\n    global opt\n    opt = torch.optim.SGD(net.parameters())\n"

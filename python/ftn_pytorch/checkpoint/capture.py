@@ -276,7 +276,7 @@ class Collector(Encoder):
         for owner, each in held:
             node = self._now.node_of(each)
             if node is not None and (node.ways > 1 or node.parent is None or node.parent.value is not owner):
-                raise Unstorable(f"{self._now.path(node)} is part of the state of {path}, which is made anew. Copy it")
+                raise Unstorable(f"{self._now.path(node)} is part of the state of {path}, which is made again. Copy it")
 
     def _fields_of_layers(self, value: Any, path: str) -> dict[str, dict[str, Any]]:
         """Fields of layers of own classes that ``state_dict`` leaves out, as far as they can be kept."""

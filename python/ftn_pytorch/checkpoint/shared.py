@@ -79,7 +79,7 @@ def refuse_different(ours: Communicator, digests: Sequence[str], mine: Mapping[s
         mine,
         lambda text: ours.gather(text, purpose=together.PURPOSE),
         f"{script}: {SHARED} names what is not the same on all ranks",
-        "Nothing is written, since a restart would give all ranks what rank 0 has. Begin with the same numbers, and "
+        "Nothing is written, since a restart would give all ranks what rank 0 has. Begin with the same values, and "
         f"change the network by average_gradients and the same optimizer only; or leave it out of {SHARED}",
     )
 

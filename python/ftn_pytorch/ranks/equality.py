@@ -30,7 +30,7 @@ def require_equal(network: Any) -> None:
         {name: digest(tensor) for name, tensor in named_tensors(network).items()},
         lambda text: gathered(text, _NAME),
         f"{_NAME}: the ranks do not have one network",
-        "Begin with the same numbers on all ranks (torch.manual_seed, or a checkpoint), and change the network by "
+        "Begin with the same values on all ranks (torch.manual_seed, or a checkpoint), and change the network by "
         "average_gradients and the same optimizer only",
     )
 

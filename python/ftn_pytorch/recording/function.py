@@ -230,7 +230,7 @@ class RecordedFunction:
         """The one of a kind of call that is to be recorded."""
         group = self._variants.setdefault(key, [])
         if not group or group[-1].tape is not None:
-            log.info(f"{self.name}: recorded anew, because {why}")
+            log.info(f"{self.name}: recorded again, because {why}")
             checked = [each for each in group if each.checks > 0]
             takes_turns = all(type(g.value) is bool for each in checked if each.tape for g in each.tape.guards)
             if len(checked) > (_TURNS if takes_turns else 1):

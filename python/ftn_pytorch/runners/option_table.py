@@ -103,7 +103,7 @@ TABLE = (
         "[record](recording.md) `ftn_pytorch_forward` and `ftn_pytorch_train`, then run them without Python",
         "scripts"),
     Option("tolerance", "real", "0",
-        "with `record`: how far numbers may be from those of the script, relative to the largest. 0: bit for bit",
+        "with `record`: how far results may differ from those of the script, relative to the largest. 0: bit for bit",
         "scripts"),
     Option("background", "flag", ".false.",
         "[`ftn_pytorch_train`](kit/background.md) runs in a process of its own. Not with `communicator`", "scripts"),

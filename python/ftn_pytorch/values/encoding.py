@@ -294,7 +294,7 @@ class Decoder:
         if tag in ("bytes", "bytearray"):
             return {"bytes": bytes, "bytearray": bytearray}[tag](base64.b64decode(tree["data"]))
         if tag == CYCLE:
-            raise Unstorable("it holds an object that refers to itself, which cannot be made anew")
+            raise Unstorable("it holds an object that refers to itself, which cannot be made again")
         if tag == CODE:
             return _code(tree, self.find_type)
         if tag == INSTALLED:

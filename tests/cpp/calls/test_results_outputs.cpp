@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Results into outputs and results objects. Single values are in test_convert.cpp, training in test_train.cpp.
+/// Results into outputs and results objects.
 #include "calls/results.hpp"
 #include "fake_driver.hpp"
 #include "script.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Files of Python and of C++ (make_archives.py), read and written by C++; Python reads the latter in
-/// tests/direct/test_archive_file.py.
+/// Files of Python and of C++ (make_archives.py), read and written by C++.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
