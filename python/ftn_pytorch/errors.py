@@ -21,6 +21,11 @@ OF_MAIN = (
     "save the model again."
 )
 """What to do about an object whose class is not where its pickle says."""
+OF_ENGINE = (
+    "torch has given its threads for GPUs to what computed gradients in this process before Python was started: load a "
+    "script before the first gradient of a tensor or a saved model is computed."
+)
+"""What to do where the autograd of Python finds no threads for GPUs."""
 
 
 class FtnPytorchError(Exception):
@@ -96,8 +101,9 @@ def report(exception: BaseException) -> str:
     """One line that says what happened, followed by the traceback if there is one."""
     first, shown = summary(exception), trace(exception)
     text = shown if shown.startswith(first) else f"{first}\n{shown}"
-    is_of_main = isinstance(exception, AttributeError) and "__main__'" in str(exception)
-    return f"{text}\n{OF_MAIN}" if is_of_main else text
+    if isinstance(exception, AttributeError) and "__main__'" in str(exception):
+        return f"{text}\n{OF_MAIN}"
+    return f"{text}\n{OF_ENGINE}" if "device_ready_queues_" in str(exception) else text
 
 
 def summary(exception: BaseException) -> str:

@@ -27,6 +27,7 @@ PROMISES = {
     "ranks": (functools.partial(on_ranks, promise="ranks"), "early"),
     "node": (functools.partial(on_ranks, promise="node"), "early"),
     "device": (on_device, "early"),
+    "saved-device": (functools.partial(saved, device="cuda"), "early"),
 }
 
 

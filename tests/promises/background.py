@@ -48,6 +48,8 @@ def background(script: Script, plain: Numbers) -> Verdict:
             if runner is not None:
                 runner._background.stop()
     for name, (bits, _) in expected[-1].tensors.items():
+        if "." in name and name not in here:
+            return Verdict(WRONG, f"{name} is not here")
         if "." in name and here[name][0] != bits:
             return Verdict(WRONG, f"weights of {name}")
     return Verdict(SAME)

@@ -29,7 +29,7 @@ from ftn_pytorch.values.results import to_host, unpack
 
 from .driven import TAIL, Given, Work
 from .plain import Numbers, Raised, as_it_is, files_of, kept_settings, opened, result_of, text_of_file, turns_of
-from .scripts import Script
+from .scripts import OF_DEVICES, OF_FORTRAN, Script
 from .state import state_of, tensors_of
 from .verdicts import REFUSED, SAME, WRONG, Verdict
 
@@ -119,9 +119,9 @@ def _session(ranks: int) -> Session:
 def obstacle(promise: str) -> str:
     """Why this build, or this machine, cannot be asked."""
     program = "play_ranks" if promise in _PER else "play"
-    if not (build_folder() / "tests" / "promises" / program).exists():
+    if promise in OF_FORTRAN and not (build_folder() / "tests" / "promises" / program).exists():
         return f"the build has no {program}"
-    return "needs cuda" if promise == "device" and not torch.cuda.is_available() else ""
+    return "needs cuda" if promise in OF_DEVICES and not torch.cuda.is_available() else ""
 
 
 _PER = {"ranks": "rank", "node": "node"}

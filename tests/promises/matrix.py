@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from .scripts import Script, corpus
+from .scripts import OF_DEVICES, Script, corpus
 
 PATH = Path(__file__).resolve().parents[1] / "matrix.md"
 # What a script uses, and how that is seen in its text
@@ -60,7 +60,7 @@ def features_of(script: Script) -> list[str]:
 
 def written(promises: list[str]) -> str:
     """The table, without what needs a GPU."""
-    promises = [each for each in promises if each != "device"]
+    promises = [each for each in promises if each not in OF_DEVICES]
     counts: dict[str, dict[str, Counter]] = {name: {each: Counter() for each in promises} for name in FEATURES}
     for script in corpus().values():
         for name in features_of(script):
@@ -85,6 +85,6 @@ something, by what becomes of a promise for them: {" / ".join(KINDS)}.
 - wrong: other numbers, which is a defect that is known.
 
 Scripts whose numbers differ in each run count for `recorded` only. From `arrays` on a Fortran program calls: scripts
-with arguments that it does not have do not count, and for `node` one of sixteen does. What becomes of `device` is seen
-where there is a GPU.
+with arguments that it does not have do not count, and for `node` one of sixteen does. What becomes of `device`
+and `saved-device` is seen where there is a GPU.
 """

@@ -247,14 +247,20 @@ class Raised(str):
 
 
 def calls_of(
-    module: dict[str, Any], script: Script, varied: str, changes: bool = True, first: int = 0, last: int | None = None
+    module: dict[str, Any],
+    script: Script,
+    varied: str,
+    changes: bool = True,
+    first: int = 0,
+    last: int | None = None,
+    device: str = "cpu",
 ) -> Iterator[tuple[tuple, Any]]:
     """Make the calls of a script: arguments as they are after each, and the result, or ``Raised``.
 
     ``first``, ``last``: calls before and from there on are made elsewhere.
     """
     result = None
-    turns = turns_of(module, script, varied, changes, first, last)
+    turns = turns_of(module, script, varied, changes, first, last, device=device)
     with contextlib.closing(turns), contextlib.suppress(StopIteration):
         while True:
             args = turns.send(result)

@@ -32,15 +32,23 @@ class Different(Exception):
     """What a file gives is not what the script gave."""
 
 
-def saved(script: Script, _: Numbers) -> Verdict:
-    """Each function is saved as soon as it is ready, and four times at most."""
+def saved(script: Script, _: Numbers, device: str = "cpu") -> Verdict:
+    """Each function is saved as soon as it is ready, and four times at most.
+
+    device: of all that is made. Files of a GPU are called from Python only: a program without it passes host arrays.
+    """
     with kept_settings(), files_of(script) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         watcher = Watcher(Path(folder, "files"))
         with watcher:
-            _call(script, folder)
+            if device != "cpu":
+                torch.set_default_device(device)
+            try:
+                _call(script, folder, device)
+            finally:
+                torch.set_default_device(None)
         try:
-            again_from_files(watcher, Path(folder))
+            again_from_files(watcher, Path(folder), device)
         except (Different, Failed) as failure:
             return Verdict(WRONG, str(failure))
         obstacles = [each.obstacle for each in watcher.made if each.obstacle]
@@ -49,7 +57,7 @@ def saved(script: Script, _: Numbers) -> Verdict:
         return Verdict(SAME)
 
 
-def _call(script: Script, folder: str) -> None:
+def _call(script: Script, folder: str, device: str) -> None:
     """With files of its modules, as a user has them: what code of a script does is looked up in these."""
     recorded = ftn_pytorch.recorded
     make = functools.partial(make_module, folder=folder, recorded=recorded)
@@ -57,19 +65,20 @@ def _call(script: Script, folder: str) -> None:
     module = vars(make(new_name(), script.text, make_module=make))
     if "recorded" not in script.text:
         module["step"] = recorded(module["step"])
-    for _ in calls_of(module, script, "early"):
+    for _ in calls_of(module, script, "early", device=device):
         pass
 
 
-def again_from_files(watcher: Watcher, folder: Path) -> None:
+def again_from_files(watcher: Watcher, folder: Path, device: str = "cpu") -> None:
     """Make the calls that were watched once more. Different where something else comes out."""
     _hold(not any(Path(each).exists() for each in watcher.unwritten), "a refused file was written")
     # a function that is not recorded cannot be saved
     is_tried = watcher.runs or watcher.refused or not any(each.was_ready for each in watcher.made)
     _hold(is_tried, "nothing was saved")
     for run in watcher.runs:
-        in_python(run)
-        without_python(run, program(), folder)
+        in_python(run, device)
+        if device == "cpu":
+            without_python(run, program(), folder)
 
 
 @functools.cache
@@ -80,12 +89,14 @@ def program() -> Program:
     return made
 
 
-def in_python(run: Run) -> None:
-    """Through the package."""
-    saved = ftn_pytorch.load_recording(run.file)
-    for call in run.calls:
+def in_python(run: Run, device: str = "cpu") -> None:
+    """Through the package. Files hold the state of the generator of the host; that of a GPU is the process's."""
+    saved = ftn_pytorch.load_recording(run.file, device)
+    for place, call in enumerate(run.calls):
         if call.restore:
             saved.restore(call.restore)
+        if call.on_device.numel() and (call.restore or not place):
+            torch.cuda.set_rng_state(call.on_device)
         for name, value in call.numbers.items():
             saved.set_number(name, value)
         args, named = copy.deepcopy((call.args, call.named))
@@ -127,13 +138,13 @@ def compare(call: Any, result: Any, args: tuple, named: dict[str, Any]) -> None:
 
 
 def compare_state(run: Run, path: str) -> None:
-    there = torch.load(path, weights_only=True)
+    there = torch.load(path, weights_only=True, map_location="cpu")
     arrays = there["arrays"]
     gone = [name for name in run.arrays if name not in arrays]
     more = [name for name in arrays if name.endswith(_GRADIENT) and name not in run.arrays]
     _hold(not gone and not more, f"state: {gone} are gone, {more} are new")
     for name, array in run.arrays.items():
-        _hold(is_same(array, arrays[name]), f"state.{name}: {array} and {arrays[name]}")
+        _hold(is_same(array.cpu(), arrays[name]), f"state.{name}: {array} and {arrays[name]}")
     _hold(torch.equal(there["generator"], run.generator), "random numbers")
     _hold(there["numbers"] == run.numbers, f"numbers: {run.numbers} and {there['numbers']}")
 

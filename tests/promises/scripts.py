@@ -34,6 +34,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "corpus"
 ONE_OF = 16
 OF_FORTRAN = ("arrays", "sections", "tensors", "ranks", "node", "device")
 """Promises in which a Fortran program calls."""
+OF_DEVICES = ("device", "saved-device")
+"""Promises that need a GPU."""
 _OWN = {"calls", "inputs", "ready", "needs", "device"}
 _VERDICTS = ("refused", "either", "unseen", "wrong", "same")
 _OF_PYTHON = {"as_subclass", "bfloat16", "contiguous", "half", "inference_mode", "requires_grad_", "to_sparse"}
@@ -70,7 +72,7 @@ class Script(NamedTuple):
             return False
         if promise == "node" and zlib.crc32(self.name.encode()) % ONE_OF:
             return False
-        if promise == "device" and not self.has_device:
+        if promise in OF_DEVICES and not self.has_device:
             return False
         return promise.startswith("recorded") or "must_be_refused" not in self.text
 
@@ -78,11 +80,11 @@ class Script(NamedTuple):
         """What the corpus says: "same", "refused", "either", "unseen" or "wrong".
 
         What a recording does not see, it does not see where Fortran calls. A device is asked only where there is one,
-        and gives what arrays give unless the header says otherwise, or the numbers.
+        and gives what the host gives unless the header says otherwise, or the numbers. Files may be refused there.
         """
-        if promise == "device" and promise not in self.expected:
-            of_arrays = self.verdict_of("arrays")
-            return "either" if of_arrays == "refused" else of_arrays
+        if promise in OF_DEVICES and promise not in self.expected:
+            on_host = self.verdict_of("arrays" if promise == "device" else "saved")
+            return "either" if on_host == "refused" or promise == "saved-device" else on_host
         return self.expected.get(promise, _of_others(self.expected, promise))
 
 

@@ -43,6 +43,8 @@ class Call:
     """Numbers of optimizers that the script had changed."""
     args: tuple
     named: dict[str, Any]
+    on_device: torch.Tensor
+    """State of the generator of the GPU before the call; empty on the host."""
     result: Any = None
     after: Any = None
     """The arguments afterwards."""
@@ -117,12 +119,12 @@ class Watched(function.RecordedFunction):
             return result
         call.result, call.after = copy.deepcopy(plain(result)), self._copied(args, named)
         state = State(names_of(self._called), (args, named))
-        self._is_random = not torch.equal(self._generator, state.generator)
+        self._is_random = not torch.equal(self._drawn, state.drawn)
         run.calls.append(call)
         run.arrays, run.numbers = state.arrays, state.numbers
         if self._is_random or call.restore:
             run.generator = state.generator
-        self._generator = state.generator
+        self._drawn = state.drawn
         if len(run.calls) == 1:
             self._watcher.runs.append(run)
         run.is_over = len(run.calls) == MOST_CALLS
@@ -154,9 +156,9 @@ class Watched(function.RecordedFunction):
                 self._run = Run("", [], {}, {}, None, True)
                 return None
             state = State(names_of(self._called), (args, named))
-            self._generator, self._is_random = state.generator, False
+            self._drawn, self._is_random = state.drawn, False
             self._run = Run(path, [], state.arrays, state.numbers, state.generator)
-            return Call("", {}, *self._copied(args, named))
+            return Call("", {}, *self._copied(args, named), state.on_device)
         if run.is_over or (self._is_method and args[0] is not self._owner):
             run.is_over = True
             return None
@@ -164,14 +166,14 @@ class Watched(function.RecordedFunction):
 
     def _later(self, run: Run, args: tuple, named: dict[str, Any]) -> Call:
         state, restore = State(names_of(self._called), (args, named)), ""
-        drawn = self._is_random and not torch.equal(state.generator, self._generator)
+        drawn = self._is_random and not torch.equal(state.drawn, self._drawn)
         if drawn or not is_same(state.arrays, run.arrays):
             restore = self._watcher.path("ckpt")
             state.checkpoint.save(restore)
         before = state.numbers if restore else run.numbers
         changed = {name: value for name, value in state.numbers.items() if before.get(name) != value}
-        self._generator = state.generator
-        return Call(restore, changed, *self._copied(args, named))
+        self._drawn = state.drawn
+        return Call(restore, changed, *self._copied(args, named), state.on_device)
 
     def _saved(self, args: tuple) -> Any:
         """What is saved: the function, or the method of an object, which is no argument of a file then."""
@@ -216,6 +218,9 @@ class State:
         found = optimizer_settings.names_of(encoder.optimizers())
         self.numbers = {name: source.value() for name, source in found.items()}
         self.generator = torch.get_rng_state()
+        is_on_device = torch.get_default_device().type == "cuda"
+        self.on_device = torch.cuda.get_rng_state() if is_on_device else self.generator[:0]
+        self.drawn = torch.cat([self.generator, self.on_device])
 
 
 def names_of(called: Any) -> dict[str, Any]:

@@ -48,6 +48,32 @@ def test_a_script_names_what_a_restart_may_lose(name, transient, load, write, tm
     assert "kept" in found and transient not in found
 
 
+def test_a_variable_of_a_function_is_none_of_the_script_with_this_name(load, tmp_path):
+    text = """
+import torch
+ftn_pytorch_transient = ["count"]
+net, count = torch.nn.Linear(1, 1), 0
+
+def make():
+    count, seen = 0, []
+    def step():
+        nonlocal count
+        count += 1
+        seen.append(count)
+        return count + len(seen)
+    return step
+
+step = make()
+"""
+    runner, place = load(text), str(tmp_path / "state")
+    for _ in range(3):
+        program.call(runner, "step")
+    program.save(runner, place)
+    again = load(text)
+    program.restore(again, place)
+    assert program.call(again, "step") == program.call(runner, "step") == 8
+
+
 @pytest.mark.parametrize(
     ("text", "piece"),
     [

@@ -145,6 +145,59 @@ def change():
     assert not list(tmp_path.glob("rank*"))
 
 
+MADE = """
+import types
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(2, 1)
+first, history, table = [], [], None
+last = row = one = optimizer = schedule = held = None
+
+def change():
+    global last, table, row, one, optimizer, schedule, held
+    history.extend([[1.0], [2.0]])
+    last = history[1]
+    table = torch.zeros(3, 2)
+    row, one = table[1], torch.zeros(2)
+    held = types.SimpleNamespace(one=one)
+    optimizer = torch.optim.Adam(net.parameters())
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+
+def has_two_ways():
+    row.add_(1)
+    one.add_(1)
+    ways = last is history[1], held.one is one, schedule is None or schedule.optimizer is optimizer
+    return [*ways, table[1].tolist() == [1, 1]]
+"""
+
+
+@pytest.mark.parametrize(
+    "pair", [("history", "last"), ("table", "row"), ("one", "held"), ("held", "one"), ("optimizer", "schedule")]
+)
+def test_what_a_call_has_made_is_shared_by_all_its_names_or_by_none(two, tmp_path, pair):
+    """Of two names of one object one would be put back from the file of rank 0, and the other from another file."""
+
+    def change(first, second):
+        second._module.first.extend([[0.0]] * 2)  # what has a label comes first on one rank
+        first._module.change()
+        second._module.change()
+
+    for place, shared in enumerate((pair[:1], pair, [])):
+        text = f"{MADE}\nftn_pytorch_shared = {['net', *shared]}"
+        runners, failures = two(text, tmp_path / str(place), change)
+        if len(shared) == 1:
+            told = f"names {pair[0]}, and does not name {pair[1]}, which leads to the same object or to the same"
+            assert [(each.status, told in each.text) for each in failures] == [("SCRIPT", True)] * 2
+            continue
+        assert failures == [None, None]
+        runners[1]._module.change()
+        with ThreadPoolExecutor(2) as threads:
+            restored = [threads.submit(each.restore, f"{tmp_path}/{place}/rank%r") for each in runners]
+        assert [each.result() for each in restored] == [1, 1]
+        assert all(all(each._module.has_two_ways()) for each in runners)
+
+
 def test_new_ranks_need_shared_names(mpi, load, tmp_path, fails):
     text = SCRIPT.replace("ftn_pytorch_shared", "other")
     load(text, communicator=LONE).checkpoint(f"{tmp_path}/rank%r", 3, 1)

@@ -30,6 +30,12 @@ def test_known_failure_keeps_status_and_text():
     assert program.describe_error(FtnPytorchError("SHAPE", "x is flat"), "f of m") == ("SHAPE", "f of m: x is flat")
 
 
+def test_gradients_that_find_no_threads_for_gpus_say_what_to_do():
+    failure = RuntimeError("device.index() < device_ready_queues_.size() INTERNAL ASSERT FAILED")
+    status, text = program.describe_error(failure, "")
+    assert status == "PYTHON" and text.endswith("before the first gradient of a tensor or a saved model is computed.")
+
+
 def test_exception_of_a_function_has_type_message_file_line_and_source(load):
     runner = load("def helper(x):\n    return 1 / x\ndef ftn_pytorch_forward():\n    return helper(0)\n")
     status, text = described(runner, "ftn_pytorch_forward of model")

@@ -124,3 +124,47 @@ def test_scripts_of_one_name_in_two_folders(load):
     background.flush()
     assert background.loss == 12 and other.name == "model"
     background.stop()
+
+
+def test_networks_that_have_swapped_their_names_keep_their_numbers_in_a_restart(load, tmp_path):
+    """Each lies in the memory that it had before, whichever name leads to it."""
+    text = """
+        import torch
+        one, other = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
+
+        def ftn_pytorch_setup():
+            with torch.no_grad():
+                one.weight.fill_(1)
+                other.weight.fill_(10)
+
+        @torch.no_grad()
+        def ftn_pytorch_train():
+            global one, other
+            one, other = other, one
+            one.weight.add_(1)
+            return False, 100 * one.weight.item() + other.weight.item()
+    """
+
+    def losses(place, first, last):
+        runner = load(text, background=True)
+        if first:
+            runner.restore(place)
+        found = []
+        for _ in range(first, last):
+            runner.bind("ftn_pytorch_train", 0)[0]()
+            runner._background.flush()
+            found.append(runner._background.loss)
+        if not first:
+            runner.save(place)
+            runner._background.stop()
+        return found, runner
+
+    place = str(tmp_path / "state")
+    before, _ = losses(place, 0, 3)
+    after, runner = losses(place, 3, 5)
+    assert before + after == [1101, 211, 1202, 312, 1303]
+    runner.restore(place)
+    runner.bind("ftn_pytorch_train", 0)[0]()
+    runner._background.flush()
+    assert runner._background.loss == 312, "also in the process that is there"
+    runner._background.stop()

@@ -20,14 +20,14 @@ from promises.crossing import KINDS, PLACES, PLACES_OF_RESTARTS, TIMES, WAYS, cr
 from promises.fortran_driver import obstacle  # noqa: E402
 from promises.plain import Numbers, change_matters, shows_a_change  # noqa: E402
 from promises.recorded import recorded  # noqa: E402
-from promises.scripts import OF_FORTRAN, Script, blocks_of_docs, corpus  # noqa: E402
+from promises.scripts import Script, blocks_of_docs, corpus  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 SEED = int(os.environ.get("FTN_PYTORCH_TEST_SEED") or 0)
 MOST = int(os.environ.get("FTN_PYTORCH_TEST_ATTACK") or 30)
 # How many scripts are run for a promise by `make test`
 CHOSEN = {"recorded": 90, "recorded-late": 25, "restarted": 30, "saved": 40, "background": 12}
-CHOSEN |= {"arrays": 16, "sections": 12, "tensors": 12, "ranks": 4, "node": 1, "device": 60}
+CHOSEN |= {"arrays": 16, "sections": 12, "tensors": 12, "ranks": 4, "node": 1, "device": 60, "saved-device": 40}
 pytestmark = pytest.mark.usefixtures("extension")
 
 
@@ -57,7 +57,7 @@ def test_a_promise_is_kept(promise, name):
     script = corpus()[name]
     if script.needs:
         pytest.importorskip(script.needs)
-    if promise in OF_FORTRAN and (why := obstacle(promise)):
+    if why := obstacle(promise):
         pytest.skip(why)
     kind, text = verdict(script, promise)
     wanted = script.verdict_of(promise)

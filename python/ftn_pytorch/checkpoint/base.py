@@ -16,7 +16,7 @@ from ..values.encoding import TAG, Unstorable, decode, find_imported_type
 from ..values.graph import Graph
 from . import archive, content, file, folder, resumption
 from .capture import Collector
-from .comparing import TO
+from .comparing import CLASS, TO
 from .content import NOT_UNDERSTOOD, not_understood, told
 from .description import RANK_OF_JOB, describe
 from .restoring import Rebind, Restorer, plain
@@ -27,6 +27,7 @@ LEFT_OUT = "left_out"
 COMPARED = "compared"
 # Names of objects that are the same on all ranks, of which only the file of rank 0 holds the states.
 SHARED_KEY = "shared"
+_INSIDE = (".", "/", TO, CLASS)
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
 Saved = Mapping[str, tuple[Any, Mapping[str, Any]]]
@@ -217,7 +218,7 @@ class Checkpoint:
         if not self._left_to_first:
             return encoder, state, encoder.arrays
         # What is left to rank 0 was encoded all the same: it counts as kept in what is checked.
-        return encoder, state, {name: encoder.arrays[name] for name in dict.fromkeys(arrays_in(state))}
+        return encoder, state, {name: encoder.arrays[name] for name in dict.fromkeys(texts_in(state, "at"))}
 
     def _about(self, step: int | None, kind: str, encoder: Collector) -> dict[str, Any]:
         about = {**describe(step, kind), LEFT_OUT: sorted(encoder.left_out)}
@@ -351,15 +352,15 @@ def missing(name: str, about: Mapping[str, Any]) -> str:
 
 def is_of(path: str, names: Iterable[str]) -> bool:
     """True for one of these names, and for what is in it."""
-    return any(path == name or path.startswith((f"{name}.", f"{name}/", f"{name} ")) for name in names)
+    return any(path == name or path.startswith(tuple(name + end for end in _INSIDE)) for name in names)
 
 
-def arrays_in(tree: Any) -> Iterator[str]:
-    """Names of the arrays that trees refer to."""
+def texts_in(tree: Any, key: str) -> Iterator[str]:
+    """What tagged trees have under a key, where that is a text: with "at" the names of the arrays in them."""
     for each in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
-        yield from arrays_in(each)
-    if isinstance(tree, dict) and TAG in tree and "at" in tree and isinstance(tree["at"], str):
-        yield tree["at"]
+        yield from texts_in(each, key)
+    if isinstance(tree, dict) and TAG in tree and isinstance(tree.get(key), str):
+        yield tree[key]
 
 
 def refuse_other_rank(path: str) -> None:

@@ -47,10 +47,10 @@ class Changes(Collector):
         methods = [node.value for node, _ in known if isinstance(node.value, METHODS)]
         self._renewed.update(id(each) for each in methods if id(each.__self__) in self._renewed)
         # What keeps its own state comes first: of what it holds the rest is told.
-        for node, old in sorted(known, key=lambda each: each[0].is_closed or _is_closed(each[0])):
+        for node, old in sorted(known, key=lambda each: each[0].is_closed or each[0].keeps_itself):
             name = self._first.name_of(old)
             try:
-                if node.is_closed or _is_closed(node):
+                if node.is_closed or node.keeps_itself:
                     self._add_closed(node, old, name, found)
                 elif not old.is_hidden and name not in self._transient:
                     self._add(node, old, name, found)
@@ -310,7 +310,3 @@ def _is_cache(node: Node, old: Node) -> bool:
         return False
     packages = {each.__module__.partition(".")[0] for each in (above.type, *map(type, new))}
     return len(packages) == 1 and not user_objects.is_own_module(above.type.__module__)
-
-
-def _is_closed(node: Node) -> bool:
-    return node.kind not in (Kind.MODULE, Kind.OPTIMIZER) and access_to(node.value) is not None

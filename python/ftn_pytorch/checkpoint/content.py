@@ -57,7 +57,7 @@ def _decode(found: Content, path: str, find_type: FindType, first: Graph | None)
     try:
         reader.value(found[1])
         lost = reader.asked - reader.known.keys() - (set() if first is None else first.named.keys())
-        if lost and not found[0].get("shared"):  # with which names the file of rank 0 goes
+        if lost:
             raise Unstorable(f"it refers to {min(lost)}, which is not there")
     except NOT_UNDERSTOOD as failure:
         raise not_understood(path, failure) from failure

@@ -38,9 +38,8 @@ class GoingBack(Restorer):
         for node in self.first.nodes.values():
             if node.kind is Kind.OPTIMIZER:
                 self.fill(node.value.param_groups, self.first.groups_of(node))
-            if node.is_closed or (id(node.value) in self.first.owned and node.kind is Kind.CONTAINER):
-                continue
-            if access_to(node.value) is not None and node.kind not in (Kind.MODULE, Kind.OPTIMIZER):
+            is_owned = id(node.value) in self.first.owned and node.kind is Kind.CONTAINER
+            if node.is_closed or node.keeps_itself or is_owned:
                 continue
             if type(node.value) is not node.type and user_objects.is_plain(node.type):
                 self._put_attribute(node.value, "__class__", node.type)
@@ -127,8 +126,7 @@ class GoingBack(Restorer):
             self._bind(place.node, place.key, value)
 
     def _bind(self, node: Node, key: Any, value: Any) -> None:
-        is_last = node.kind not in (Kind.MODULE, Kind.OPTIMIZER) and access_to(node.value) is not None
-        steps = self._last if is_last or node.is_closed else self._steps
+        steps = self._last if node.keeps_itself or node.is_closed else self._steps
         put = functools.partial(contents.put, node.value, node.kind, key, value)
         steps.append(Step(put, functools.partial(_undo_of_field, node, key)))
 

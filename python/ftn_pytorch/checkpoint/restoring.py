@@ -60,7 +60,9 @@ class _Decoder(Decoder):
             found.grad = self.value(tree["gradient"])
             return found
         if tag == "generator":
-            return random_states.made(tree["type"], self.value(tree["state"]))
+            made = random_states.made(tree["type"])
+            access_to(made).put(self.value(tree["state"]))  # type: ignore[union-attr]
+            return made
         if tag == OBJECT:
             raise Unstorable(f"it holds an object of type {tree['type']}, and here is none in its place")
         if tag != optimizers.MADE:

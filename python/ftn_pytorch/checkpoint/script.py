@@ -109,6 +109,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
                     f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is "
                     f"none of {', '.join(trees)}",
                 )
+            shared.require_apart(trees, listed, self._script)
             return shared.descriptions({name: tree for name, tree in trees.items() if is_of(name, listed)}, encoder)
         return {}
 

@@ -19,11 +19,11 @@ from ..ranks.communicator import Communicator
 from ..script.conventions import RESTORE, SAVE, SHARED
 from ..system import fair_lock, process
 from ..values import is_tensor
-from ..values.encoding import TAG
+from ..values.encoding import LABEL, TAG
 from . import agreement, file, folder, together
 from . import content as contents
 from .base import SHARED_KEY as KEY
-from .base import Checkpoint, arrays_in, is_of
+from .base import Checkpoint, is_of, texts_in
 from .capture import Collector
 
 _PURPOSE = "restore(folder with %r)"
@@ -66,10 +66,27 @@ def require_names(listed: Any, script: str, what: str, example: str, is_known: C
         raise FtnPytorchError("SCRIPT", f"{script}: {what} names {', '.join(unknown)}, which it does not define")
 
 
+def require_apart(trees: Mapping[str, Any], listed: list[str], script: str) -> None:
+    """SCRIPT if something that a call has made is in what is shared, and in what is not: these are in two files."""
+    found: dict[str, str] = {}
+    for name, tree in trees.items():
+        labels = [label for label in texts_in(tree, LABEL) if label.startswith("#")]
+        for made in (*texts_in(tree, "at"), *labels):
+            other = found.setdefault(made, name)
+            if is_of(other, listed) != is_of(name, listed):
+                inside, outside = (other, name) if is_of(other, listed) else (name, other)
+                raise FtnPytorchError(
+                    "SCRIPT",
+                    f"{script}: {SHARED} names {inside}, and does not name {outside}, which leads to the same object "
+                    "or to the same memory, made after the load. Name both, or let one of them have a copy",
+                )
+
+
 def descriptions(trees: Mapping[str, Any], encoder: Collector) -> dict[str, str]:
     """What trees are that must be the same on all ranks: texts, and digests of their arrays."""
-    mine = {name: json.dumps(_without_devices(tree)) for name, tree in trees.items()}
-    return {**mine, **{place: _digest(encoder.arrays[place]) for place in arrays_in(list(trees.values()))}}
+    labels: dict[str, str] = {}
+    mine = {name: json.dumps(_comparable(tree, labels)) for name, tree in trees.items()}
+    return {**mine, **{place: _digest(encoder.arrays[place]) for place in texts_in(list(trees.values()), "at")}}
 
 
 def refuse_different(ours: Communicator, digests: Sequence[str], mine: Mapping[str, str], script: str) -> None:
@@ -84,14 +101,17 @@ def refuse_different(ours: Communicator, digests: Sequence[str], mine: Mapping[s
     )
 
 
-def _without_devices(tree: Any) -> Any:
-    """Each rank may have a GPU of its own."""
+def _comparable(tree: Any, labels: dict[str, str]) -> Any:
+    """Each rank may have a GPU of its own, and other objects with labels beside what is shared."""
     if isinstance(tree, list):
-        return [_without_devices(each) for each in tree]
+        return [_comparable(each, labels) for each in tree]
     if not isinstance(tree, dict):
         return tree
     left_out = "device" if tree.get(TAG) == "tensor" else None
-    return {key: _without_devices(each) for key, each in tree.items() if key != left_out}
+    found = {key: _comparable(each, labels) for key, each in tree.items() if key != left_out}
+    if TAG in tree and str(tree.get(LABEL)).startswith("#"):
+        found[LABEL] = labels.setdefault(tree[LABEL], f"#{len(labels) + 1}")
+    return found
 
 
 def _digest(array: Any) -> str:

@@ -57,9 +57,9 @@ def write(
         try:
             with fair_lock.lock():
                 descriptions = describe()
-                digest = equality.short(descriptions)
                 encoded = checkpoint._encoded(own)
                 following = session.next_step(own) if step is None else step
+                digest = equality.short(descriptions)
         except Exception as found:
             failure = found
     is_bare = encoded is not None and all(is_of(name, checkpoint._shared) for name in encoded[1]["objects"])

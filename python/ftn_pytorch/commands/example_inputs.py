@@ -43,9 +43,9 @@ class InputSpec:
         shape = self.shape if rows is None or not self.shape else (rows, *self.shape[1:])
         dtype = getattr(torch, self.dtype)
         if dtype.is_floating_point:
-            return torch.randn(shape).to(dtype)
+            return torch.randn(shape, device="cpu").to(dtype)
         # Integers may be indices: into a batch of one row, the only one.
-        return torch.randint(0, 1 if rows == 1 and dtype != torch.bool else 2, shape).to(dtype)
+        return torch.randint(0, 1 if rows == 1 and dtype != torch.bool else 2, shape, device="cpu").to(dtype)
 
     def array(self, is_reversed: bool = False) -> Any:
         """The same as a NumPy array in C order, always the same numbers; ``is_reversed``: with the axes reversed."""

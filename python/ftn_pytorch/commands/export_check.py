@@ -15,6 +15,7 @@ from ..script.conventions import FORWARD
 from ..script.framework import NUMPY
 from ..system import files
 from ..values import differences, results
+from ..values.host_tensors import as_tensor
 from .example_inputs import InputSpec
 
 
@@ -122,7 +123,7 @@ class Check:
         fine = True
         # Names are kept by some formats only; the order is kept by all.
         for (name, expected), value in zip(wanted.items(), found.values()):
-            value, expected = self._torch.as_tensor(value), self._torch.as_tensor(expected)
+            value, expected = as_tensor(value), as_tensor(expected)
             limit = max(differences.tolerance(expected), differences.tolerance(value) if title else 0.0)
             limit = limit if self._tolerance is None else self._tolerance
             if title:  # of another type, as was asked for

@@ -140,18 +140,18 @@ class Domain:
         rows = [self._axis(axis, box, width[axis]) for axis in range(len(self.ends))]
         sizes = [len(row) for row, _ in rows]
         grids = torch.meshgrid(*(row for row, _ in rows), indexing="ij")
-        across = torch.zeros(sizes, dtype=torch.bool)
+        across = torch.zeros(sizes, dtype=torch.bool, device="cpu")
         if len(sizes) > 1:
             across |= rows[-2][1][:, None]
         sources = list(grids)
         if across.any():
             sources[-1] = torch.where(across, self._reversed(sources[-1]), sources[-1])
-        nowhere = torch.zeros(sizes, dtype=torch.bool)
-        place = torch.zeros(sizes, dtype=torch.int64)
+        nowhere = torch.zeros(sizes, dtype=torch.bool, device="cpu")
+        place = torch.zeros(sizes, dtype=torch.int64, device="cpu")
         for axis, source in enumerate(sources):
             nowhere |= source == _NOWHERE
             place = place * self.extent[axis] + source
-        inside = torch.zeros(sizes, dtype=torch.bool)
+        inside = torch.zeros(sizes, dtype=torch.bool, device="cpu")
         inside[tuple(slice(h, h + n) for h, n in zip(width, box.shape))] = True
         outside = (~inside).reshape(-1).nonzero().reshape(-1)
         place[nowhere] = _NOWHERE
@@ -194,8 +194,8 @@ class Domain:
         import torch
 
         n, (lower, upper) = self.extent[axis], self.ends[axis]
-        index = torch.arange(box.start[axis] - width, box.start[axis] + box.shape[axis] + width)
-        across = torch.zeros(len(index), dtype=torch.bool)
+        index = torch.arange(box.start[axis] - width, box.start[axis] + box.shape[axis] + width, device="cpu")
+        across = torch.zeros(len(index), dtype=torch.bool, device="cpu")
         if lower == PERIODIC:
             return index % n, across
         beyond = index >= n

@@ -72,7 +72,7 @@ class Exchange:
             sent[other] = len(own)
             indices.append(own)
         received, order = {other: len(found) for other, found in owners.items()}, owners.values()
-        empty = torch.zeros(0, dtype=torch.int64)
+        empty = torch.zeros(0, dtype=torch.int64, device="cpu")
         self._index = torch.cat([*indices, empty])
         chosen = torch.cat([*order, empty])
         self._places, self._across = places[chosen], across[chosen].bool()

@@ -103,9 +103,10 @@ def field_of(network: Any, channels: int | None, axes: int) -> Field:
 
 def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Field | None:
     """None where what is looked at reaches the edge. ARGUMENT if this is not the stride."""
-    like = next(iter(network.parameters()), torch.zeros(()))
+    like = next(iter(network.parameters()), torch.zeros((), device=torch.get_default_device()))
     numbers = torch.Generator().manual_seed(0)
-    half = torch.randn(1, channels, *(size,) * axes, generator=numbers, dtype=like.dtype)
+    kind: Any = {"generator": numbers, "dtype": like.dtype, "device": "cpu"}
+    half = torch.randn(1, channels, *(size,) * axes, **kind)
     # Both signs, as what compares a cell with a number takes both ways; and no negative ones, for roots and logarithms
     x = torch.cat([half, -half, half.abs()]).to(like.device)
     begin = size // 2 // stride * stride
@@ -114,7 +115,7 @@ def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Fi
     changed[block] = torch.nan
     y = _called(network, x)
     # other cells, and larger numbers, beyond the upper ends
-    more = torch.randn(len(x), channels, *(size + 2 * stride,) * axes, generator=numbers, dtype=like.dtype)
+    more = torch.randn(len(x), channels, *(size + 2 * stride,) * axes, **kind)
     beyond = 9 * more.to(like.device)
     inside: Any = (..., *(slice(size),) * axes)
     beyond[inside] = x

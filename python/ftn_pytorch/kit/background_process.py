@@ -152,7 +152,7 @@ class Remote:
                 continue
             known = self._slots.get(i)
             if known is None or known.shape != each.shape or known.dtype != each.dtype:
-                known = torch.empty(each.shape, dtype=each.dtype).share_memory_()
+                known = torch.empty(each.shape, dtype=each.dtype, device="cpu").share_memory_()
                 self._slots[i] = new[i] = known
             known.copy_(each)
         return new
@@ -278,8 +278,10 @@ class _Child:
                 with open(path, "wb") as stream:
                     stream.write(state)
             self._kept.restore(path)
-        # A hook may make a new network.
-        self._trained = list(self._networks())
+        # A hook may make a new network. Those that lie in the memory already stay there, whatever their names are now.
+        networks = list(self._networks())
+        if not {*map(id, networks)} <= {*map(id, self._trained)}:
+            self._trained = networks
         self._tell()
 
 

@@ -66,7 +66,7 @@ class LearntRange(torch.nn.Module):
         rows = x.detach().reshape(-1, columns)
         empty = torch.full((columns,), -torch.inf, dtype=torch.float64, device=x.device)
         low, high = (-rows.amin(0).double(), rows.amax(0).double()) if len(rows) else (empty, empty)
-        is_finite = torch.isfinite(low + high).all() if len(rows) else torch.ones((), dtype=torch.bool)
+        is_finite = torch.isfinite(low + high).all() if len(rows) else torch.ones((), dtype=torch.bool, device=x.device)
         if ranks.asked_for(self.over_ranks, part, "learns a range of its own"):
             # NaN is never the largest: what is wrong is told by a number of its own.
             limits = torch.cat([low, high, (~is_finite).reshape(1).to(low)]).nan_to_num(0.0, torch.inf, -torch.inf)

@@ -135,7 +135,7 @@ class Log:
 def _means_over_ranks(step: int, numbers: Mapping[str, float]) -> dict[str, float]:
     import torch
 
-    mine = torch.tensor([1.0, *numbers.values()], dtype=torch.float64)
+    mine = torch.tensor([1.0, *numbers.values()], dtype=torch.float64, device="cpu")
     size, *sums = totals.total(mine, f"step {step} with {', '.join(numbers) or 'nothing'}", "Log.write").tolist()
     return {name: each / size for name, each in zip(numbers, sums)}
 

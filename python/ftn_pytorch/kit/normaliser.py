@@ -56,14 +56,13 @@ class Normaliser(torch.nn.Module):
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.over_ranks = over_ranks
         self.window, self.drift = window, drift
-        zeros = torch.zeros(self.shape, dtype=torch.float64)
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
-        self.register_buffer("mean", zeros.clone())
-        self.register_buffer("squares", zeros.clone())  # sum of squared deviations from the mean
-        self.register_buffer("std", torch.ones_like(zeros))
+        self.register_buffer("mean", torch.zeros(self.shape, dtype=torch.float64))
+        self.register_buffer("squares", torch.zeros_like(self.mean))  # sum of squared deviations from the mean
+        self.register_buffer("std", torch.ones_like(self.mean))
         self.register_buffer("frozen", torch.zeros((), dtype=torch.bool))
         self.register_buffer("window_count", torch.zeros((), dtype=torch.int64))
-        self.register_buffer("window_mean", zeros.clone())
+        self.register_buffer("window_mean", torch.zeros_like(self.mean))
         self.register_buffer("warned", torch.zeros(self.shape, dtype=torch.bool))
         self.register_buffer("drifted", torch.full((), torch.nan, dtype=torch.float64))
         self.register_load_state_dict_pre_hook(_complete)
@@ -196,7 +195,7 @@ class Normaliser(torch.nn.Module):
 def _complete(module: torch.nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
     """Files of versions that did not keep ``drifted`` say nothing of it."""
     if f"{prefix}mean" in state:
-        state.setdefault(f"{prefix}drifted", torch.full((), torch.nan, dtype=torch.float64))
+        state.setdefault(f"{prefix}drifted", torch.full((), torch.nan, dtype=torch.float64, device="cpu"))
 
 
 def completed(trained: Any, state: dict[str, Any]) -> dict[str, Any]:

@@ -272,7 +272,7 @@ def _trainer(module: LightningModule, options: Mapping[str, Any], outcome: _Outc
     def has(kind: type) -> bool:
         return any(isinstance(each, kind) for each in callbacks)
 
-    device = next(module.parameters(), torch.empty(0)).device
+    device = next((each.device for each in module.parameters()), torch.get_default_device())
     defaults = {
         "accelerator": {"cuda": "gpu"}.get(device.type, device.type),
         "devices": 1 if device.index is None else [device.index],

@@ -22,10 +22,10 @@ class Priorities:
         count = capacity
         while not self._values or count > 1:
             count = -(-count // _WIDTH)
-            self._values.append(torch.zeros(count, _WIDTH, dtype=torch.float64))
-        self._bounds = [torch.zeros(len(level), _WIDTH + 1, dtype=torch.float64) for level in self._values]
+            self._values.append(torch.zeros(count, _WIDTH, dtype=torch.float64, device="cpu"))
+        self._bounds = [level.new_zeros(len(level), _WIDTH + 1) for level in self._values]
         """Where each child begins and ends among the sums of its node; the last one has no end."""
-        self._total = torch.zeros((), dtype=torch.float64)
+        self._total = torch.zeros((), dtype=torch.float64, device="cpu")
         self.highest = 1.0
 
     def of(self, rows: torch.Tensor | slice) -> torch.Tensor:
@@ -37,7 +37,7 @@ class Priorities:
     def set(self, rows: torch.Tensor, values: torch.Tensor | float) -> None:
         if not len(rows):
             return
-        added = torch.as_tensor(values, dtype=torch.float64)
+        added = torch.as_tensor(values, dtype=torch.float64, device="cpu")
         for level, bounds in zip(self._values, self._bounds):
             level.view(-1)[rows] = added
             rows = torch.unique(rows // _WIDTH)
@@ -49,8 +49,8 @@ class Priorities:
         self._total = added[0]
 
     def draw(self, n: int, random: torch.Generator) -> torch.Tensor:
-        masses = torch.rand(n, 1, dtype=torch.float64, generator=random) * self._total
-        rows = torch.zeros(n, dtype=torch.int64)
+        masses = torch.rand(n, 1, dtype=torch.float64, generator=random, device="cpu") * self._total
+        rows = torch.zeros(n, dtype=torch.int64, device="cpu")
         for level in reversed(self._bounds):
             bounds = level.index_select(0, rows)
             children = torch.searchsorted(bounds, masses, right=True) - 1

@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import Dataset
 
 from ..errors import FtnPytorchError
+from ..values.host_tensors import as_tensor
 from . import storage
 from .priorities import Priorities
 from .unrecorded import Number, unrecorded
@@ -108,10 +109,10 @@ class Replay(Dataset):
         IndexError for rows that are not there.
         """
         if isinstance(rows, (int, slice)):
-            return tuple(column[: self._filled()][rows] for column in self._columns or [torch.empty(0)])
-        rows = torch.as_tensor(rows)
-        self._check_rows(rows)
-        return self._chosen(rows)
+            return tuple(column[: self._filled()][rows] for column in self._columns or [torch.empty(0, device="cpu")])
+        chosen = as_tensor(rows)
+        self._check_rows(chosen)
+        return self._chosen(chosen)
 
     @_alone
     @torch.no_grad()
@@ -122,7 +123,7 @@ class Replay(Dataset):
         fit, or has numbers that are too large for the type that is kept; FILE if there is no room for a memory-mapped
         file. Nothing has been added then.
         """
-        arrived = [torch.as_tensor(column) for column in columns]
+        arrived = [as_tensor(column) for column in columns]
         n = self._check(arrived)
         self._require_range(arrived)
         held_out = self._share > 0 and self._is_held_out(self._calls)
@@ -151,7 +152,7 @@ class Replay(Dataset):
             raise FtnPytorchError("ARGUMENT", "Replay: there are no samples to draw from: add some first")
         if self._priorities is not None:
             return self._priorities.draw(n, self._random)
-        return torch.randint(self._filled(), (n,), generator=self._random)
+        return torch.randint(self._filled(), (n,), generator=self._random, device="cpu")
 
     @_alone
     def prioritise(self, rows: torch.Tensor, errors: torch.Tensor) -> None:
@@ -230,7 +231,7 @@ class Replay(Dataset):
         self._random.set_state(state["random"].cpu())
         if self._priorities is not None:
             self._priorities = Priorities(self.capacity)
-            self._priorities.set(torch.arange(self._filled()), state["priorities"])
+            self._priorities.set(torch.arange(self._filled(), device="cpu"), state["priorities"])
             self._priorities.highest = state["highest"]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -342,7 +343,7 @@ class Replay(Dataset):
             if skipped + until_end < n:
                 column[: n - skipped - until_end].copy_(given[skipped + until_end :])
         if self._priorities is not None:
-            rows = torch.arange(start, start + n - skipped) % self.capacity
+            rows = torch.arange(start, start + n - skipped, device="cpu") % self.capacity
             self._priorities.set(rows, self._priorities.highest)
         self.seen += n
 
@@ -351,13 +352,14 @@ class Replay(Dataset):
         room = min(n, self.capacity - self._filled())
         for column, given in zip(self._columns, arrived):
             column[self._filled() : self._filled() + room].copy_(given[:room])
-        numbers = torch.arange(self.seen + room, self.seen + n)
-        places = (torch.rand(n - room, dtype=torch.float64, generator=self._random) * (numbers + 1)).long()
+        numbers = torch.arange(self.seen + room, self.seen + n, device="cpu")
+        drawn = torch.rand(n - room, dtype=torch.float64, generator=self._random, device="cpu")
+        places = (drawn * (numbers + 1)).long()
         taken = (places < self.capacity).nonzero().squeeze(1)
         # Where two take one place, the later one stays.
         last = dict(zip(places[taken].tolist(), (taken + room).tolist()))
         if last:
-            rows, sources = torch.tensor(list(last)), torch.tensor(list(last.values()))
+            rows, sources = torch.tensor(list(last), device="cpu"), torch.tensor(list(last.values()), device="cpu")
             for column, given in zip(self._columns, arrived):
                 chosen = given.index_select(0, sources.to(given.device)).to(column)
                 column.index_copy_(0, rows.to(column.device), chosen)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import FtnPytorchError
+from ..values.host_tensors import as_tensor
 
 
 class Transitions(NamedTuple):
@@ -27,8 +28,8 @@ class Transitions(NamedTuple):
 
 def checked(part: str, *given: Any) -> Transitions:
     """The arguments of ``add`` in their order, ``truncated`` may be None. SHAPE if they do not fit."""
-    observation, action, reward, following, terminated = [torch.as_tensor(each).detach() for each in given[:5]]
-    truncated = torch.zeros_like(terminated) if given[5] is None else torch.as_tensor(given[5]).detach()
+    observation, action, reward, following, terminated = [as_tensor(each).detach() for each in given[:5]]
+    truncated = torch.zeros_like(terminated) if given[5] is None else as_tensor(given[5]).detach()
     n = observation.shape[:1]
     if not n or any(each.shape != n for each in (reward, terminated, truncated)) or action.shape[:1] != n:
         shapes = [tuple(each.shape) for each in (observation, action, reward, terminated, truncated)]

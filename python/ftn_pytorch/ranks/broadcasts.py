@@ -44,7 +44,7 @@ def broadcast(network: Any) -> None:
             plain = bytes_of(tensor).cpu()
             size = len(plain)
             # words, of which the last one need not be full
-            words = torch.zeros(-(-size // 4) * 4, dtype=torch.uint8)
+            words = torch.zeros(-(-size // 4) * 4, dtype=torch.uint8, device="cpu")
             words[:size] = plain
             if by_mpi and ours is not None:
                 ours.share_memory(ctypes.c_void_p(words.data_ptr()), len(words) // 4, _NAME, words)

@@ -135,7 +135,8 @@ def _average_by_mpi(parameters: list[Any], calls: sums.CallsOfMpi, samples: int 
     share = None
     if samples is not None and parameters:
         # A number of Python, which ends a recording. Averages of shares are sums if they are that much larger
-        share = samples / max(float(calls.average(torch.full((), float(samples), dtype=torch.float64))), _LEAST)
+        mine = torch.full((), float(samples), dtype=torch.float64, device="cpu")
+        share = samples / max(float(calls.average(mine)), _LEAST)
     for dtype in dict.fromkeys(parameter.grad.dtype for parameter in parameters):
         gradients = [parameter.grad for parameter in parameters if parameter.grad.dtype == dtype]
         flat = [gradient.reshape(-1) for gradient in gradients]

@@ -97,7 +97,7 @@ class Neighbours:
         ranks = list(parts)  # in both directions the same
         end = time.monotonic() + graph.timeout
         kind = graph.kind_of_integers(self.purpose)
-        mine = torch.tensor(header * len(ranks), dtype=torch.int32)
+        mine = torch.tensor(header * len(ranks), dtype=torch.int32, device="cpu")
         theirs = torch.empty_like(mine)
         length = ctypes.c_int32(len(header))
         ways = [ctypes.c_void_p(mine.data_ptr()), length, kind, ctypes.c_void_p(theirs.data_ptr()), length, kind]
@@ -106,7 +106,7 @@ class Neighbours:
         # Nothing goes between ranks that are apart, which both know. The others are not left waiting.
         apart = [rank for rank in ranks if found[rank] != header]
         message = torch.cat([*(_words(rows) for rank, rows in parts.items() if rank not in apart), mine[:0]])
-        answer = torch.empty(sum(_words_in(rows) for rows in places.values()), dtype=torch.int32)
+        answer = torch.empty(sum(_words_in(rows) for rows in places.values()), dtype=torch.int32, device="cpu")
         buffers = []
         for memory, rows_of in ((message, parts), (answer, places)):
             counts = [0 if rank in apart else _words_in(rows) for rank, rows in rows_of.items()]

@@ -97,12 +97,12 @@ def combined(ours: Communicator, flat: Any, operation: str, network: int, purpos
     if ours.size == 1:
         return flat.clone()
     mine = (ours.calls[network] + _OFFSET * network) % _TURN
-    given = torch.zeros(flat.numel() + 2 * _BASE, dtype=flat.dtype)
+    given = torch.zeros(flat.numel() + 2 * _BASE, dtype=flat.dtype, device="cpu")
     given[: flat.numel()] = flat
     given[flat.numel() + mine % _BASE] = given[flat.numel() + _BASE + mine // _BASE] = 1
     if not ours.roll:
-        roll = torch.zeros(ours.size, 2, dtype=torch.float64)
-        roll[ours.rank] = torch.tensor(processes.here(), dtype=torch.float64)
+        roll = torch.zeros(ours.size, 2, dtype=torch.float64, device="cpu")
+        roll[ours.rank] = torch.tensor(processes.here(), dtype=torch.float64, device="cpu")
         ours.roll = _reduced(ours, roll, "sum", purpose).reshape(-1).tolist()
     total = _reduced(ours, given, operation, purpose)
     # Of other ranks in other calls, some digit is a place that this one has left at zero.
@@ -115,7 +115,7 @@ def _tell_apart(ours: Communicator, mine: int, purpose: str) -> None:
     """PYTHON. The sums are the same everywhere, so all ranks come here."""
     import torch
 
-    there = torch.zeros(ours.size, dtype=torch.float64)
+    there = torch.zeros(ours.size, dtype=torch.float64, device="cpu")
     there[ours.rank] = mine
     everywhere = _reduced(ours, there, "sum", purpose).tolist()
     off = [(int(each) - mine + _TURN // 2) % _TURN - _TURN // 2 for each in everywhere]

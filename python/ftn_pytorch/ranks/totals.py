@@ -45,8 +45,8 @@ def _exchanged(marks: list[float], values: Any, operation: str, purpose: str) ->
     import torch
 
     n = len(marks) + len(values)
-    given = torch.zeros(-(-n // _UNIT) * _UNIT, dtype=torch.float64)
-    given[: len(marks)] = torch.tensor(marks, dtype=torch.float64)
+    given = torch.zeros(-(-n // _UNIT) * _UNIT, dtype=torch.float64, device="cpu")
+    given[: len(marks)] = torch.tensor(marks, dtype=torch.float64, device="cpu")
     given[len(marks) : n] = values.detach()
     combined = means.combine(given.to(values.device), operation, purpose)
     return combined[: len(marks)].tolist(), combined[len(marks) : n]

@@ -23,7 +23,7 @@ import torch
 from ..system import private_names
 from ..values import user_objects
 from ..values.code_names import globals_in, names_in
-from ..values.held import EMPTY, dict_of_class, fields_of, slots_of
+from ..values.held import EMPTY, dict_of_class, fields_of, slots, slots_of
 from ..values.kinds import base_of, is_simple
 from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
@@ -307,7 +307,7 @@ class Watch:
             self._unknown(value, path)
         self._add(CLASS, value, None, type(value), f"the class of {path}")
         there = slots_of(value)
-        for name in user_objects.slots(type(value)):
+        for name in slots(type(value)):
             each = Binding(SLOT, value, name, there.get(name, ANYTHING), f"{path}.{name}")
             (self.whole if name in there else self.bindings).append(each)
         if base_of(type(value)) is not object:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..values import user_objects
-from ..values.held import fields_of
+from ..values.held import fields_of, slots
 from ..values.kinds import is_simple
 from .bindings import CELL, SLOT
 from .recorder import unseen
@@ -170,7 +170,7 @@ def _of_class(value: Any, name: str) -> Any:
 def _calls_code(of: Any, name: str) -> bool:
     """Whether to write an attribute of an object is more than to put a value into its fields."""
     is_known = type(of).__setattr__ in (object.__setattr__, ModuleType.__setattr__, torch.nn.Module.__setattr__)
-    return not is_known or hasattr(type(_of_class(of, name)), "__set__") or name in user_objects.slots(type(of))
+    return not is_known or hasattr(type(_of_class(of, name)), "__set__") or name in slots(type(of))
 
 
 def _name_of(place: Any) -> Any:

@@ -94,7 +94,7 @@ def _example(given: Given, tape: Tape, generator: Any) -> Any:
     device = _device_among(each for _, each in tape.constants)
     made = torch.empty_strided(given.shape, given.strides, dtype=given.dtype, device=device).zero_()
     if made.is_floating_point() or made.is_complex():
-        made.copy_(torch.rand(given.shape, generator=generator, dtype=torch.float64))
+        made.copy_(torch.rand(given.shape, generator=generator, dtype=torch.float64, device="cpu"))
     return made
 
 

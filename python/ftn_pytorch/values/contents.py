@@ -10,6 +10,7 @@ import contextlib
 import gc
 import io
 import itertools
+import operator
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ..system import private_names
 from . import is_number, loaded, user_objects
-from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots_of
+from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots, slots_of
 from .kinds import ATOMS, Kind, base_of, kind_of, of_module
 from .walk import CLASS_ONLY
 
@@ -45,7 +46,7 @@ class Position(NamedTuple):
 def has_fields_alone(kind: type) -> bool:
     """True for an own class of objects that are a ``__dict__`` and nothing else."""
     is_own = user_objects.is_own_module(kind.__module__) and not keeps_state(kind)
-    return is_own and base_of(kind) is object and not any(user_objects.slots(kind))
+    return is_own and base_of(kind) is object and not any(slots(kind))
 
 
 def keeps_by_class(kind: type) -> bool:
@@ -212,11 +213,7 @@ def is_same(old: Iterable[Any] | None, new: Iterable[Any] | None) -> bool:
     if old is None or new is None:
         return old is new
     one, other = list(old), list(new)
-    return len(one) == len(other) and all(map(_is, one, other))
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def is_aside(value: Any) -> bool:

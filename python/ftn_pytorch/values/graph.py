@@ -9,7 +9,6 @@ the first way to it. A script that was just loaded has the same names in each pr
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import weakref
 from collections import deque
@@ -35,28 +34,31 @@ from .contents import (
     parts_in_c,
     shows_others,
 )
-from .held import EMPTY, content, fields_of
+from .held import EMPTY, content, fields_of, shown_apart
 from .kinds import ATOMS, Kind, is_of_kit, kind_of
 from .walk import WRAPPED
 
 CODE = (Kind.FUNCTION, Kind.CLASS, Kind.NAMESPACE, Kind.INSTALLED)
-_PLAIN_KEY = re.compile(r"[A-Za-z_][\w -]*")
 
 
 class Node:
     """A value, and what was in it when it was looked at."""
 
-    __slots__ = ("value", "kind", "type", "fields", "items", "mark", "parent", "key", "ways", "is_closed", "is_hidden")
+    __slots__ = (
+        *("value", "kind", "type", "fields", "items", "mark", "parent", "key", "ways"),
+        *("keeps_itself", "is_closed", "is_hidden"),
+    )
 
     def __init__(self, value: Any, kind: Kind, parent: Node | None, key: str) -> None:
-        self.value, self.kind, self.parent, self.key = value, kind, parent, key
-        self.type = type(value)
+        self.value, self.type, self.kind, self.parent, self.key = value, type(value), kind, parent, key
         self.fields: dict[Any, Any] = {}
         self.items: list[Any] | None = None
         """Of a dict first all keys, then all values."""
         self.mark: Any = None
         """What tells that something has changed that cannot be looked into."""
         self.ways = 1
+        self.keeps_itself = False
+        """It has a state, and is no network or optimizer."""
         self.is_closed = False
         """Reached only through what keeps its own state, and no code."""
         self.is_hidden = False
@@ -196,13 +198,10 @@ class Graph:
             node = self._todo.popleft()
             if node.type in self._plain:
                 self._look_into_plain(node)
-            elif not self._keeps_itself(node):
+            elif not node.keeps_itself:
                 self._look_into(node)
             elif not is_of_kit(node.type):
                 self._closed.append(node)
-
-    def _keeps_itself(self, node: Node) -> bool:
-        return node.kind not in (Kind.MODULE, Kind.OPTIMIZER, *CODE) and self._has_state(node.type)
 
     def _look_into(self, node: Node) -> None:
         value, kind = node.value, node.kind
@@ -241,7 +240,7 @@ class Graph:
             half = len(items) // 2
             for number, (key, each) in enumerate(zip(items[:half], items[half:])):
                 if type(each) not in ATOMS:
-                    self._meet(each, node, f"/{_shown(key, number)}")
+                    self._meet(each, node, f"/{shown_apart(key, number)}")
                 if type(key) not in ATOMS:
                     self._meet(key, node, f"/(key {number})")
             return
@@ -278,7 +277,8 @@ class Graph:
         if kind is Kind.INSTALLED and not isinstance(value, (FunctionType, BuiltinMethodType, MethodWrapperType)):
             return None
         node = self.nodes[id(value)] = Node(value, kind, parent, key)
-        node.is_closed = (parent.is_closed or self._keeps_itself(parent)) and kind not in CODE
+        node.keeps_itself = kind not in (Kind.MODULE, Kind.OPTIMIZER, *CODE) and self._has_state(node.type)
+        node.is_closed = (parent.is_closed or parent.keeps_itself) and kind not in CODE
         self._todo.append(node)
         return node
 
@@ -358,15 +358,6 @@ class Graph:
 
 def _in_function(key: tuple[str, str], label: str) -> str:
     return f"{key[1]} in {label}" if key[0] == IN else f"{DEFAULT} {key[1]} in {label}"
-
-
-def _shown(key: Any, number: int) -> str:
-    """A key in a path: no two keys of a dict are shown alike."""
-    if type(key) is str:
-        return key if _PLAIN_KEY.fullmatch(key) else repr(key)
-    if type(key) is int and abs(key) >> 32:  # the identity of something, or of a thread
-        return f"({number})"
-    return repr(key) if type(key) in (int, float, bool, bytes, type(None)) else f"({number})"
 
 
 def _parts_of_code(value: Any, kind: Kind) -> Iterator[tuple[str, Any]]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import functools
 import gc
+import re
 from collections.abc import Iterator
 from types import CellType
 from typing import Any
 
-from . import loaded, user_objects
+from . import loaded
 
 CACHED = type(functools.lru_cache(lambda: None))
 EMPTY = object()
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w -]*")
 
 
 @functools.cache
@@ -32,6 +34,15 @@ def content(cell: CellType) -> Any:
 def shown(key: Any) -> str:
     """A key as it is written, if that calls no code of a user."""
     return repr(key) if type(key) in (str, int, float, bool, bytes, type(None)) else f"a {type(key).__name__}"
+
+
+def shown_apart(key: Any, number: int) -> str:
+    """A key in a path: no two keys of a dict are shown alike."""
+    if type(key) is str:
+        return key if _PLAIN_KEY.fullmatch(key) else repr(key)
+    if type(key) is int and abs(key) >> 32:  # the identity of something, or of a thread
+        return f"({number})"
+    return repr(key) if type(key) in (int, float, bool, bytes, type(None)) else f"({number})"
 
 
 def results_in(cached: Any) -> Iterator[Any]:
@@ -56,10 +67,20 @@ def fields_of(value: Any) -> dict[str, Any]:
     return fields if type(fields) is dict else {}
 
 
+def slots(kind: type) -> Iterator[str]:
+    """Names that a class declares in ``__slots__``."""
+    for each in kind.__mro__:
+        names = vars(each).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__"):
+                is_mangled = name.startswith("__") and not name.endswith("__")
+                yield f"_{each.__name__.lstrip('_')}{name}" if is_mangled else name
+
+
 def slots_of(value: Any) -> dict[str, Any]:
     """The fields of a value that its classes declare in ``__slots__``, as far as they are set."""
     found = {}
-    for name in user_objects.slots(type(value)):
+    for name in slots(type(value)):
         try:
             found[name] = object.__getattribute__(value, name)
         except AttributeError:

@@ -247,9 +247,7 @@ def qualities(kind: type) -> Qualities:
 
 def _qualities(kind: type) -> Qualities:
     is_namespace = issubclass(kind, (types.SimpleNamespace, *of_module("argparse", "Namespace")))
-    base: Any = object if is_namespace else kind
-    while base not in _CONTAINER_KINDS and not user_objects.is_made_in_c(base):
-        base = base.__base__
+    base: Any = object if is_namespace else user_objects.base_of(kind)
     plain = ("object", "ABC", "Generic", "Protocol", "Enum", "IntEnum", "Flag", "NamedTuple")
     is_own = all(
         user_objects.is_own_module(each.__module__) or each in _CONTAINER_KINDS or each.__name__ in plain

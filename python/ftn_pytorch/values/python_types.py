@@ -34,6 +34,11 @@ FACTORIES: Mapping[str, Any] = {
 }
 """What ``defaultdict`` may be given for missing keys, by name."""
 BUFFERS: Mapping[str, Any] = {kind.__name__: kind for kind in (array.array, io.BytesIO, io.StringIO)}
+_CALLED: Mapping[str, Any] = {
+    **{kind.__name__: kind for kind in (datetime.timedelta, datetime.date, range, slice, array.array)},
+    "Pattern": re.compile,
+}
+"""What makes the values that are called with their parts."""
 _PATHS = (pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath)
 
 
@@ -136,14 +141,8 @@ def make(tag: str, parts: Any, find_type: Callable[[str], Any]) -> Any:
         return decimal.Decimal(_checked(parts, str))
     if tag == "Fraction":
         return fractions.Fraction(*(_checked(each, int) for each in parts))
-    if tag == "timedelta":
-        return datetime.timedelta(*parts)
-    if tag == "date":
-        return datetime.date(*parts)
-    if tag in ("range", "slice"):
-        return {"range": range, "slice": slice}[tag](*parts)
-    if tag == "Pattern":
-        return re.compile(*parts)
+    if tag in _CALLED:
+        return _CALLED[tag](*parts)
     if tag in ("time", "datetime"):
         numbers, fold, zone = parts
         kind: Any = datetime.time if tag == "time" else datetime.datetime
@@ -153,8 +152,6 @@ def make(tag: str, parts: Any, find_type: Callable[[str], Any]) -> Any:
         return itertools.count(start, step)
     if tag == "Enum":
         return _made_member(parts, find_type)
-    if tag == "array":
-        return array.array(*parts)
     if tag in BUFFERS:
         data, place = parts
         buffer = io.BytesIO(base64.b64decode(data)) if tag == "BytesIO" else io.StringIO(data, newline="")

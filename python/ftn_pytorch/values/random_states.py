@@ -77,28 +77,18 @@ def kind_of_generator(generator: Any) -> str | None:
     return None
 
 
-def made(kind: str, state: Any) -> Any:
-    """A generator with a state."""
+def made(kind: str) -> Any:
+    """A generator of that kind, of which the state is to be put in."""
     room, _, name = kind.partition(" ")
     if room == "random":
-        generator: Any = random.Random()
-        generator.setstate(state)
-    elif room == "torch":
-        import torch
+        return random.Random()
+    if room == "torch":
+        return loaded("torch").Generator(name)
+    import numpy
 
-        generator = torch.Generator(name)
-        generator.set_state(to_tensor(state))
-    elif room == "legacy":
-        import numpy
-
-        generator = numpy.random.RandomState()
-        generator.set_state(state)
-    else:
-        import numpy
-
-        bits = getattr(numpy.random, name)
-        if not issubclass(bits, numpy.random.BitGenerator):
-            raise ValueError(f"{name} is no generator of bits")
-        generator = numpy.random.Generator(bits())
-        generator.bit_generator.state = state
-    return generator
+    if room == "legacy":
+        return numpy.random.RandomState()
+    bits = getattr(numpy.random, name)
+    if not issubclass(bits, numpy.random.BitGenerator):
+        raise ValueError(f"{name} is no generator of bits")
+    return numpy.random.Generator(bits())

@@ -9,15 +9,15 @@ elsewhere. Of such a class whose memory is that of ``object``, ``dict``, ``list`
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import functools
 import os
 import sys
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
+
+from .held import fields_of, slots_of
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 _CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, set)
@@ -65,20 +65,20 @@ def is_plain(kind: type) -> bool:
     """True for an own class of which fields and contents are all there is."""
     if issubclass(kind, (enum.Enum, type)) or kind in _CONTAINERS or not kind.__flags__ & _HEAP_TYPE:
         return False
-    return is_own_module(kind.__module__) and _base(kind) in (object, *_CONTAINERS)
+    return is_own_module(kind.__module__) and base_of(kind) in (object, *_CONTAINERS)
 
 
 def is_made_of_fields(kind: type) -> bool:
     """The same for a class of a package that leaves it to Python how its objects are pickled, and how they go. What is
     entered and left stands for something that goes on elsewhere.
     """
-    base = _base(kind)
+    base = base_of(kind)
     own = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
     is_own = any(getattr(kind, each, None) is not getattr(base, each, None) for each in (*own, "__del__", "__exit__"))
     return base in (object, *_CONTAINERS) and not is_own
 
 
-def _base(kind: Any) -> type:
+def base_of(kind: Any) -> type:
     """The class whose memory an object has: the first one that no class statement made, or a known container."""
     while kind not in _CONTAINERS and not is_made_in_c(kind):
         kind = kind.__base__
@@ -108,27 +108,7 @@ def is_own_code(value: Any) -> bool:
 
 def fields(value: Any) -> dict[str, Any]:
     """Attributes of an object by name, without those of its class."""
-    found = {}
-    for name in slots(type(value)):
-        with contextlib.suppress(AttributeError):
-            found[name] = object.__getattribute__(value, name)
-    return {**found, **(_dict_of(value) or {})}
-
-
-def _dict_of(value: Any) -> dict[str, Any] | None:
-    try:
-        return object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return None
-
-
-def slots(kind: type) -> Iterator[str]:
-    for each in kind.__mro__:
-        names = vars(each).get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            if name not in ("__dict__", "__weakref__"):
-                is_mangled = name.startswith("__") and not name.endswith("__")
-                yield f"_{each.__name__.lstrip('_')}{name}" if is_mangled else name
+    return {**slots_of(value), **fields_of(value)}
 
 
 def set_field(value: Any, name: str, new: Any) -> None:
@@ -138,15 +118,15 @@ def set_field(value: Any, name: str, new: Any) -> None:
         if isinstance(member, MemberDescriptorType):
             member.__set__(value, new)
             return
-    held = _dict_of(value)
-    if held is None:
-        raise AttributeError(f"{type(value).__qualname__} has no field {name}")
-    held[name] = new
+    try:
+        object.__getattribute__(value, "__dict__")[name] = new
+    except AttributeError:
+        raise AttributeError(f"{type(value).__qualname__} has no field {name}") from None
 
 
 def content(value: Any) -> Any:
     """Items of an object whose class is derived from a container, as a plain one; else None."""
-    base = _base(type(value))
+    base = base_of(type(value))
     if base not in _CONTAINERS:
         return None
     if issubclass(base, dict):
@@ -156,7 +136,7 @@ def content(value: Any) -> Any:
 
 def refill(value: Any, new: Any) -> None:
     """Replace the items of a container, of whatever class derived from one."""
-    base: Any = _base(type(value))
+    base: Any = base_of(type(value))
     base.clear(value)
     if issubclass(base, dict):
         for key, each in new.items():
@@ -167,12 +147,12 @@ def refill(value: Any, new: Any) -> None:
 
 def without_code(kind: Any) -> type:
     """A class whose objects have the same fields and contents, and nothing else."""
-    return type(kind.__name__, (_base(kind),), {"__module__": kind.__module__, "__hash__": object.__hash__})
+    return type(kind.__name__, (base_of(kind),), {"__module__": kind.__module__, "__hash__": object.__hash__})
 
 
 def make(kind: type, named: dict[str, Any], items: Any) -> Any:
     """A new object of a plain class."""
-    base: Any = _base(kind)
+    base: Any = base_of(kind)
     made = base.__new__(kind)
     for name, each in named.items():
         set_field(made, name, each)

@@ -2,6 +2,7 @@
 #include "plugin/eager/own_functions.hpp"
 
 #include "calls/python_side.hpp"
+#include "plugin/autograd_engine.hpp"
 #include "plugin/eager/losses.hpp"
 
 namespace fpt::direct {
@@ -62,6 +63,7 @@ c10::IValue backward(FunctionCall& call, const std::string&) {
   const std::size_t last = call.count() - 1;
   if (last < 1 || last > 2 || call.names[last] != "retain_graph" || !call.values[last].isBool()) throw NotHere();
   const at::Tensor gradient = last == 2 ? call.tensor(1) : at::Tensor();
+  stay_with_first_engine();
   call.tensor(0).backward(gradient, /*retain_graph=*/call.values[last].toBool());
   return {};
 }

@@ -11,6 +11,7 @@
 
 #include <charconv>
 
+#include "plugin/autograd_engine.hpp"
 #include "plugin/scalars.hpp"
 
 namespace fpt::direct {
@@ -184,6 +185,7 @@ class Differentiated {
       followed.push_back(results_[i]);
       theirs.push_back(directions[i]);
     }
+    stay_with_first_engine();
     Tensors found = torch::autograd::grad(followed, leaves_, theirs, keeps_graph, /*create_graph=*/false,
                                           /*allow_unused=*/true);
     const auto is_there = [](const at::Tensor& each) { return each.defined(); };

@@ -103,7 +103,7 @@ def _parse(data: bytes, parameters: Mapping[str, Any]) -> tuple[str, dict[str, A
             sizes = tuple(map(int, rest[1].split(","))) if len(rest) > 1 else ()
             if rest[0] != dtype_name(parameter) or sizes != tuple(parameter.shape):
                 raise ValueError(f"{first} of {name} is not of the type and shape of the parameter")
-            tensor = torch.empty(sizes, dtype=parameter.dtype)
+            tensor = torch.empty(sizes, dtype=parameter.dtype, device="cpu")
             size = tensor.numel() * tensor.element_size()
             if len(body) - at < size:
                 raise ValueError("its numbers are incomplete")

@@ -126,7 +126,7 @@ class OptimizerRunner(ObjectRunner):
         settings = self._groups(group or 1)[0]
         self._require_setting(name, None, settings)
         value = settings[name]
-        return self._torch.tensor(value, dtype=self._torch.float64) if isinstance(value, tuple) else value
+        return self._torch.tensor(value, dtype=self._torch.float64, device="cpu") if isinstance(value, tuple) else value
 
     def set(self, group: int, /, **options: Any) -> None:
         """Change settings of a group, or of all for 0."""
