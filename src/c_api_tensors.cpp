@@ -6,6 +6,7 @@
 #include "direct/tensor_copy.hpp"
 #include "guard.hpp"
 #include "values/engine.hpp"
+#include "values/operators.hpp"
 #include "values/procedures.hpp"
 #include "values/scopes.hpp"
 
@@ -104,8 +105,7 @@ fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor rig
                               fpt_tensor* tensor) {
   const fpt_status status = guard_call([&] {
     const TensorPtr first = operand_at(left, right, scalar), second = operand_at(right, left, scalar);
-    Engine& chosen = first && second ? engine_of(*first, *second) : engine_of(first ? *first : *second);
-    *tensor = insert_result(chosen.operate(operation, first, second, scalar));
+    *tensor = insert_result(operate(operation, first, second, scalar));
   });
   if (status != FPT_OK) fpt_tensor_fail(tensor, status);
   return status;

@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     import traceback
 
 _PACKAGE = os.path.dirname(__file__) + os.sep  # as code objects have it, even with ".." in it
-# Files that call a function of torch for the caller, whose arguments it refuses
-_PASS_ON = {
-    os.path.join(_PACKAGE, "tensors", "fortran_axes.py"),
-    os.path.join(_PACKAGE, "runners", "torch_functions.py"),
-}
+# It calls a function of torch for the caller, whose arguments that refuses
+_PASS_ON = os.path.join(_PACKAGE, "runners", "torch_functions.py")
 
 
 OF_MAIN = (
@@ -141,7 +138,7 @@ def _drop_own_frames(described: traceback.TracebackException) -> None:
         one = pending.pop()
         frames = [frame for frame in one.stack if not _is_own(frame.filename)]
         # A defect of this package has no other frames; then they are all there is to go by.
-        if frames or (one.stack and one.stack[-1].filename in _PASS_ON):
+        if frames or (one.stack and one.stack[-1].filename == _PASS_ON):
             one.stack[:] = frames
         related = (one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ()))
         pending.extend(other for other in related if other is not None)

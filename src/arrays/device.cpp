@@ -16,7 +16,6 @@ std::string device_name(Device device) {
 }
 
 Device device_of(const void* memory) noexcept {
-  // asked each time: what is freed on the host may come back as memory of a device
   const CudaPointer known = cuda_pointer(cuda_driver_in_call(), memory);
   return known.is_of_device ? Device{Device::cuda_type, known.gpu} : Device{};
 }

@@ -34,4 +34,19 @@ const char* type_name(const Scalar& value) noexcept {
   return names[value.index()];
 }
 
+std::string python_text(const Scalar& value) {
+  const auto text = [](auto it) {
+    using Value = decltype(it);
+    if constexpr (std::is_same_v<Value, bool>)
+      return std::string(it ? "True" : "False");
+    else if constexpr (std::is_same_v<Value, std::string_view>)
+      return concat('\'', it, '\'');
+    else if constexpr (std::is_same_v<Value, std::complex<double>>)
+      return concat('(', it.real(), it.imag() < 0 ? "" : "+", it.imag(), "j)");
+    else
+      return concat(it);
+  };
+  return std::visit(text, value);
+}
+
 }  // namespace fpt

@@ -4,6 +4,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -24,5 +25,7 @@ Scalar scalar_of(const fpt_arg& arg);
 
 /// What messages call its type: "bool", "int", "float", "complex", "str".
 const char* type_name(const Scalar& value) noexcept;
+/// As Python writes it, for messages.
+std::string python_text(const Scalar& value);
 
 }  // namespace fpt

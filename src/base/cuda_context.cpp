@@ -13,29 +13,16 @@ __attribute__((tls_model("initial-exec"))) thread_local int nested = 0;
 // Of the outermost call of this thread.
 thread_local CudaContext of_caller = nullptr;
 
-CudaContext current_context() noexcept {
-  const CudaDriver* driver = known_cuda_driver();
-  CudaContext context = nullptr;
-  if (!driver || !driver->get_context || !driver->set_context || driver->get_context(&context) != 0) return nullptr;
-  return context;
-}
-
-int gpu_of(CudaContext context) noexcept {
-  const CudaDriver& driver = *known_cuda_driver();
-  int gpu = -1;
-  if (driver.set_context(context) != 0 || !driver.device_of_context || driver.device_of_context(&gpu) != 0) return -1;
-  return gpu;
-}
-
 /// torch's context and another one on the same GPU: the GPU changes between them in every call.
 void warn_of_two(CudaContext one, CudaContext other) noexcept {
   static std::atomic<bool> warned{false};
-  const int gpu = gpu_of(other);
-  if (gpu < 0 || gpu_of(one) != gpu || warned.exchange(true)) return;
-  warn(concat("the program uses GPU ", gpu,
+  const CudaDriver& driver = *known_cuda_driver();
+  const std::optional<int> gpu = gpu_of_context();
+  if (!gpu || driver.set_context(one) != 0 || gpu_of_context() != gpu || warned.exchange(true)) return;
+  warn(concat("the program uses GPU ", *gpu,
               " in a context of its own and torch in another one. Each change between them "
               "costs about 0.3 ms: call ftn_pytorch_init(device=\"cuda:",
-              gpu, "\") before the first OpenACC or OpenMP region, so that both use one"));
+              *gpu, "\") before the first OpenACC or OpenMP region, so that both use one"));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -82,6 +81,20 @@ const CudaDriver* cuda_driver() noexcept {
   return known_cuda_driver();
 }
 
+CudaContext current_context() noexcept {
+  const CudaDriver* driver = known_cuda_driver();
+  CudaContext context = nullptr;
+  if (!driver || !driver->get_context || !driver->set_context || driver->get_context(&context) != 0) return nullptr;
+  return context;
+}
+
+std::optional<int> gpu_of_context() noexcept {
+  const CudaDriver* driver = known_cuda_driver();
+  int gpu = 0;
+  if (!current_context() || !driver->device_of_context || driver->device_of_context(&gpu) != 0) return std::nullopt;
+  return gpu;
+}
+
 CudaPointer cuda_pointer(const CudaDriver* driver, const void* memory) noexcept {
   constexpr unsigned type_device = 2;
   int asked[] = {2, 8, 9};  // CUpointer_attribute: memory type, whether it is managed, number of the GPU
@@ -108,24 +121,11 @@ const CudaDriver& open_cuda_driver() {
   return *driver;
 }
 
-namespace {
-
-/// That of the context that is current on this thread.
-std::optional<int> gpu_in_use() noexcept {
-  const CudaDriver* driver = cuda_driver();
-  CudaContext context = nullptr;
-  int gpu = 0;
-  if (!driver || !driver->get_context || driver->get_context(&context) != 0 || !context) return {};
-  if (!driver->device_of_context || driver->device_of_context(&gpu) != 0) return {};
-  return gpu;
-}
-
-}  // namespace
-
 int gpu_of_name(const char* name) {
   const bool is_free = std::strcmp(name, "cuda") == 0;
   if (is_free) {
-    if (const std::optional<int> gpu = gpu_in_use()) return *gpu;
+    cuda_driver();
+    if (const std::optional<int> gpu = gpu_of_context()) return *gpu;
     if (local_rank() == 0) return 0;
   }
   const auto refuse = [name] {

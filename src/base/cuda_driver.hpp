@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
 
 namespace fpt {
 
@@ -33,6 +34,11 @@ inline const CudaDriver* known_cuda_driver() noexcept { return cuda_detail::know
 
 /// The driver if the process has loaded it; else null. Looking takes 20 ns where there is none.
 const CudaDriver* cuda_driver() noexcept;
+
+/// The context that is current on this thread and can be made so again; null without one, and before cuda_driver().
+CudaContext current_context() noexcept;
+/// Its GPU.
+std::optional<int> gpu_of_context() noexcept;
 
 /// What the driver knows of an address; nothing of memory that CUDA has never seen, nor without a driver.
 struct CudaPointer {

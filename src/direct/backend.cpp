@@ -11,6 +11,7 @@
 #include "calls/python_side.hpp"
 #include "direct/archive.hpp"
 #include "direct/direct_plugin.hpp"
+#include "direct/torch_functions.hpp"
 #include "direct/torch_side.hpp"
 #include "python/environment.hpp"
 #include "python/own_parts.hpp"
@@ -111,8 +112,6 @@ Engine* libtorch_engine() {
   return &engine;
 }
 
-std::unique_ptr<Runner> torch_functions(bool same_layout) {
-  return libtorch_engine() ? torch_side().functions(same_layout) : python_side().torch_functions(same_layout);
-}
+std::unique_ptr<Runner> torch_functions(bool same_layout) { return std::make_unique<TorchFunctions>(same_layout); }
 
 }  // namespace fpt

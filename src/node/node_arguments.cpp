@@ -8,7 +8,8 @@
 #include "arrays/scalar.hpp"
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
-#include "values/engine.hpp"
+#include "values/assignment.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt {
 namespace {
@@ -45,7 +46,7 @@ SentArguments::SentArguments(Args args, const char* what, const CallName& call, 
 fpt_arg SentArguments::memory_of(const fpt_arg& arg, const std::string& label, TensorPtr& tensor) {
   const TensorPtr given = tensor_at(arg.handle);
   if (!given->is_plain_memory()) {
-    if (engine_of(*given).records_gradients(*given))
+    if (records_gradients(*given))
       fail(FPT_ERR_ARGUMENT, label, " requires gradients, which do not reach the process that computes for the rank: ",
            "load without per=, or switch gradients off with scope%no_grad()");
     tensor = given;
@@ -95,7 +96,7 @@ void SentArguments::send(const fpt_arg& arg, SegmentWriter& writer, Places* plac
 void SentArguments::fetch() const {
   for (const Writable& each : writable_) {
     copy_same_type(sent_array(each.memory, each.sent), each.memory);
-    if (each.tensor) engine_of(*each.tensor).written(*each.tensor);
+    if (each.tensor) note_written(each.tensor);
   }
 }
 

@@ -8,7 +8,7 @@
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
 #include "plugin/direct_tensor.hpp"
-#include "values/engine.hpp"
+#include "values/assignment.hpp"
 #include "values/scopes.hpp"
 
 namespace fpt::direct {
@@ -62,7 +62,7 @@ void DirectArguments::hand_over(DirectAnswer& answer) const {
   for (const Owned& owned : owned_)
     if (owned.arg->handle != 0) answer.keep_if_shared(array_of(*owned.arg), owned.owner);
   for (const auto& [index, tensor] : tensors_)
-    if (index < 64 && (answer.changed >> index & 1) != 0) engine_of(*tensor).written(*tensor);
+    if (index < 64 && (answer.changed >> index & 1) != 0) note_written(tensor);
 }
 
 std::string DirectArguments::label(int32_t index) const {

@@ -18,7 +18,8 @@
 #include "plugin/parts.hpp"
 #include "plugin/stream.hpp"
 #include "plugin/tensors.hpp"
-#include "values/engine.hpp"
+#include "values/argument_list.hpp"
+#include "values/scopes.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -232,7 +233,7 @@ std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args inp
     const at::AutoGradMode on(true);  // whatever the program has chosen for this thread
     for (int32_t i = 0; i < all->list().count; ++i) {
       TensorPtr parameter = all->tensor(i, settings_.same_layout, /*on_host=*/false);
-      if (engine_of(*parameter).records_gradients(*parameter)) args.push_back(trained.add(std::move(parameter)));
+      if (records_gradients(*parameter)) args.push_back(trained.add(std::move(parameter)));
     }
   }
   if (static_cast<int32_t>(args.size()) == kinds)

@@ -52,22 +52,4 @@ class DirectTensor : public Tensor {
 [[nodiscard]] at::Tensor shared_at_tensor_of(Tensor& tensor, bool same_layout);
 [[nodiscard]] TensorPtr shared_tensor_of(at::Tensor tensor, bool same_layout);
 
-/// Tensors as arguments of a call, with handles that end with this.
-class TensorArguments {
- public:
-  TensorArguments() = default;
-  ~TensorArguments() {
-    for (const int64_t handle : handles_) free_tensor(handle);
-  }
-  TensorArguments(const TensorArguments&) = delete;
-  TensorArguments& operator=(const TensorArguments&) = delete;
-  fpt_arg add(TensorPtr tensor) {
-    handles_.push_back(insert_unscoped(std::move(tensor)));
-    return tensor_argument(handles_.back());
-  }
-
- private:
-  std::vector<int64_t> handles_;
-};
-
 }  // namespace fpt::direct

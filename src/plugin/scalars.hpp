@@ -31,20 +31,4 @@ inline at::Scalar number_of(const fpt_arg& arg) {
   return value.toScalar();
 }
 
-/// As Python writes it, for messages.
-inline std::string text_of(const Scalar& scalar) {
-  const auto text = [](auto value) {
-    using Value = decltype(value);
-    if constexpr (std::is_same_v<Value, bool>)
-      return std::string(value ? "True" : "False");
-    else if constexpr (std::is_same_v<Value, std::string_view>)
-      return concat('\'', value, '\'');
-    else if constexpr (std::is_same_v<Value, std::complex<double>>)
-      return concat('(', value.real(), value.imag() < 0 ? "" : "+", value.imag(), "j)");
-    else
-      return concat(value);
-  };
-  return std::visit(text, scalar);
-}
-
 }  // namespace fpt::direct

@@ -60,12 +60,6 @@ at::Tensor tensor_with(const Array& array, const Axes& axes, MemoryOwner owner) 
   return maker.make_tensor();
 }
 
-void append_shape(std::string& text, at::IntArrayRef sizes) {
-  text += '(';
-  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
-  text += sizes.size() == 1 ? ",)" : ")";
-}
-
 }  // namespace
 
 at::ScalarType scalar_type_of(int32_t dtype) {
@@ -110,15 +104,18 @@ bool is_laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
   return true;
 }
 
-std::string kind_of(const at::Tensor& tensor, bool same_layout) {
+TensorFacts facts_of(const at::Tensor& tensor) {
   const int32_t dtype = dtype_of(tensor.scalar_type());
-  std::string text = dtype == FPT_NONE ? c10::toString(tensor.scalar_type()) : dtype_name(dtype);
-  append_shape(text += ' ', tensor.sizes());
-  if (same_layout || tensor.dim() < 2) return text;
-  at::DimVector reversed(tensor.sizes().rbegin(), tensor.sizes().rend());
-  append_shape(text += ", Fortran ", reversed);
-  return text;
+  TensorFacts facts;
+  facts.dtype = dtype == FPT_NONE ? c10::toString(tensor.scalar_type()) : dtype_name(dtype);
+  facts.shape = tensor.sizes().vec();
+  facts.requires_grad = tensor.requires_grad();
+  facts.has_graph = tensor.grad_fn() != nullptr;
+  facts.is_view = tensor.is_view();
+  return facts;
 }
+
+std::string kind_of(const at::Tensor& tensor, bool same_layout) { return text_of(facts_of(tensor), same_layout); }
 
 void wait_for(Device device) {
   if (device.is_host()) return;

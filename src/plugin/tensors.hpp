@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plugin/model.hpp"
+#include "values/torch_value.hpp"
 
 namespace fpt::direct {
 
@@ -26,6 +27,7 @@ at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner = {
 /// element says nothing.
 bool is_laid_out_as(const at::Tensor& like, const at::Tensor& tensor);
 
+[[nodiscard]] TensorFacts facts_of(const at::Tensor& tensor);
 /// "float64 (2, 3), Fortran (3, 2)"
 [[nodiscard]] std::string kind_of(const at::Tensor& tensor, bool same_layout);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/// The objects behind torch_tensor_wrap: arguments, filled in one by one.
+/// The objects behind torch_tensor_wrap: arguments, filled in one by one; and tensors as arguments of one call.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "values/tensor.hpp"
@@ -35,6 +36,24 @@ class HeldArguments {
  private:
   std::vector<fpt_arg> args_;
   std::vector<TensorPtr> tensors_;
+};
+
+/// Tensors as arguments of a call, with handles that end with this.
+class TensorArguments {
+ public:
+  TensorArguments() = default;
+  ~TensorArguments() {
+    for (const int64_t handle : handles_) free_tensor(handle);
+  }
+  TensorArguments(const TensorArguments&) = delete;
+  TensorArguments& operator=(const TensorArguments&) = delete;
+  fpt_arg add(TensorPtr tensor) {
+    handles_.push_back(insert_unscoped(std::move(tensor)));
+    return tensor_argument(handles_.back());
+  }
+
+ private:
+  std::vector<int64_t> handles_;
 };
 
 ArgumentList& wrap_at(int64_t handle);

@@ -2,7 +2,12 @@
 #include "values/engine.hpp"
 
 #include <atomic>
+#include <mutex>
+#include <set>
+#include <string>
 
+#include "base/error.hpp"
+#include "observe/log.hpp"
 #include "python/python_library.hpp"
 
 namespace fpt {
@@ -11,6 +16,26 @@ namespace {
 std::atomic<Engine*> python{nullptr}, opened{nullptr};
 
 }  // namespace
+
+TorchValue call_torch(std::string_view function, const TorchArguments& given, bool same_layout) {
+  if (std::optional<TorchValue> result = engine().call(function, given, same_layout)) return std::move(*result);
+  tell_of_python(function);
+  return python_engine().call(function, given, same_layout).value();
+}
+
+TensorPtr call_for_tensor(std::string_view function, const TorchArguments& given, bool same_layout) {
+  TorchValue result = call_torch(function, given, same_layout);
+  if (auto* tensor = std::get_if<TensorPtr>(&result)) return std::move(*tensor);
+  fail(FPT_ERR_RESULT_TYPE, function, " of torch gave no tensor");
+}
+
+void tell_of_python(std::string_view function) {
+  if (!logs(LogLevel::info)) return;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& told = *new std::set<std::string, std::less<>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (told.emplace(function).second) log(LogLevel::info, concat(function, " of torch goes to Python"));
+}
 
 Engine& engine() {
   if (Engine* known = opened_engine()) return *known;

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "values/tensor.hpp"
+#include "values/torch_value.hpp"
 
 namespace fpt {
 
@@ -17,6 +19,20 @@ namespace fpt {
 class Engine {
  public:
   virtual ~Engine() = default;
+
+  /// Call a function of torch by the name that Python has for it below torch: "sum", "linalg.norm", or "Tensor.to" for
+  /// a method. Of several results that is the first; one that changes its tensor, "Tensor.add_", gives nothing, since
+  /// the caller has that. FPT_ERR_PYTHON with the text of Python for an exception.
+  /// @param given        tensors of any engine, as torch sees them; a text at "dtype" is the name of a type
+  /// @param same_layout  of a tensor that comes out
+  /// None where nothing was done, and Python is to be asked.
+  virtual std::optional<TorchValue> call(std::string_view function, const TorchArguments& given, bool same_layout) = 0;
+  /// What torch says of a tensor now.
+  virtual TensorFacts describe(Tensor& tensor) = 0;
+  /// All of the memory behind a tensor.
+  virtual Range memory_of(Tensor& tensor) = 0;
+  /// That memory has changed: torch counts it.
+  virtual void written(Tensor& tensor) = 0;
 
   /// A tensor of torch that shows memory. FPT_ERR_STRIDE, FPT_ERR_DEVICE for memory that torch cannot use.
   /// @param seen   axes in the order of torch
@@ -33,34 +49,25 @@ class Engine {
   virtual uint64_t last_on_memory() noexcept = 0;
   /// Whether a tensor lies in memory of the caller of which a tensor was made after the one of that number.
   virtual bool is_on_memory(Tensor& tensor, uint64_t after) = 0;
-  /// An alias of a tensor of torch that keeps the memory as it is now; the tensor itself where it is none.
-  virtual TensorPtr holding_memory(const TensorPtr& tensor) = 0;
-  /// The result of an operator, with the axes of its operands.
-  /// @param operation    FPT_ADD, ...
-  /// @param left, right  a tensor, or null for `scalar`
-  /// FPT_ERR_PYTHON with the shapes of both operands.
-  virtual TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right,
-                            const fpt_arg* scalar) = 0;
-  /// Write values into a tensor that is memory of the caller. FPT_ERR_SHAPE, FPT_ERR_DTYPE, FPT_ERR_PYTHON.
-  virtual void write(Tensor& target, Tensor& value) = 0;
-
-  /// FPT_ERR_ARGUMENT for an array of NumPy, and for a view of a tensor with a graph, whose gradient would lack a part.
-  virtual void require_writable(Tensor& target) = 0;
-  /// The core has written into the memory of a tensor: torch counts the change, and the graph of the values that it had
-  /// ends.
-  virtual void written(Tensor& target) noexcept = 0;
-
-  /// Whether torch would record what is computed with a tensor: it requires gradients, and they are on for this thread.
-  virtual bool records_gradients(Tensor& tensor) = 0;
-  /// Compute gradients on this thread, or none; what it was before.
-  virtual bool exchange_gradients(bool wanted) = 0;
+  /// What Python computes for an operator: a function of torch whose name is a number, since it is called most.
+  /// @param operation    FPT_ADD to FPT_MATMUL
+  /// @param left, right  tensors of this engine as torch sees them, one of them null for `scalar`
+  /// FPT_ERR_PYTHON as for call().
+  virtual TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar,
+                            bool same_layout) = 0;
   /// torch.autocast on this thread; empty texts for torch's defaults. What leave_scope() takes.
   virtual void* enter_autocast(const std::string& device, const std::string& dtype) = 0;
-  /// A scope of this thread ends: `free` lets go of its tensors, then autocasts end in reverse, then gradients are what
-  /// they were. All under one lock; `free` alone where torch cannot be used any more.
-  virtual void leave_scope(const std::function<void()>& free, const std::vector<void*>& autocasts,
-                           std::optional<bool> gradients) = 0;
+  /// A scope of this thread ends: `free` lets go of its tensors, then autocasts end in reverse. All under one lock;
+  /// `free` alone, and false, where torch cannot be used any more.
+  virtual bool leave_scope(const std::function<void()>& free, const std::vector<void*>& autocasts) = 0;
 };
+
+/// Call a function of torch: by the engine of the process or, what that cannot do, by Python. See Engine::call().
+TorchValue call_torch(std::string_view function, const TorchArguments& given, bool same_layout);
+/// The same for one that gives a tensor.
+[[nodiscard]] TensorPtr call_for_tensor(std::string_view function, const TorchArguments& given, bool same_layout);
+/// Tell the log, once for each function, that only Python can call it.
+void tell_of_python(std::string_view function);
 
 /// The engine of the process: libtorch where that is possible, else Python. Opens it when it is first asked for.
 Engine& engine();

@@ -2,82 +2,45 @@
 #include "values/operators.hpp"
 
 #include <iterator>
+#include <utility>
 
+#include "arrays/scalar.hpp"
 #include "base/error.hpp"
-#include "python/interpreter.hpp"
-#include "values/object_tensor.hpp"
-#include "values/python_value.hpp"
+#include "values/assignment.hpp"
+#include "values/engine.hpp"
 
 namespace fpt {
 namespace {
 
-PyObject* power(PyObject* left, PyObject* right) { return PyNumber_Power(left, right, Py_None); }
-
-template <int comparison>
-PyObject* compare(PyObject* left, PyObject* right) {
-  return PyObject_RichCompare(left, right, comparison);
-}
-
 /// In the order of the constants in ftn_pytorch.h.
-constexpr struct {
-  PyObject* (*function)(PyObject*, PyObject*);
-  const char* text;
-} operations[] = {
-    {PyNumber_Add, "+"},    {PyNumber_Subtract, "-"}, {PyNumber_Multiply, "*"}, {PyNumber_TrueDivide, "/"},
-    {power, "**"},          {compare<Py_EQ>, "=="},   {compare<Py_NE>, "/="},   {compare<Py_LT>, "<"},
-    {compare<Py_LE>, "<="}, {compare<Py_GT>, ">"},    {compare<Py_GE>, ">="},   {PyNumber_MatrixMultiply, "matmul"},
-};
-static_assert(std::size(operations) == FPT_MATMUL + 1, "one row for each operator");
+constexpr const char* symbols[] = {"+", "-", "*", "/", "**", "==", "/=", "<", "<=", ">", ">=", "matmul"};
+static_assert(std::size(symbols) == FPT_MATMUL + 1, "one for each operator");
 
-Ref operand(const TensorPtr& tensor, const fpt_arg* scalar) {
-  return tensor ? torch_object_of(*tensor) : python_value(*scalar);
-}
-
-/// With the axes in the other order, as another view of the same memory.
-Ref reversed_view(PyObject* object) {
-  return checked(PyObject_CallFunctionObjArgs(embed("adapt"), object, Py_None, Py_True, Py_False, nullptr),
-                 "reversing axes");
-}
-
-[[noreturn]] void throw_failure(const char* operation, const Ref& left, const Ref& right, bool same_layout) {
-  try {
-    throw_python_error(operation);
-  } catch (const Error& error) {
-    const Ref lines(PyObject_CallFunction(embed("describe_operands"), "OOi", left.get(), right.get(), same_layout));
-    const char* text = lines ? PyUnicode_AsUTF8(lines.get()) : nullptr;
-    if (!text) PyErr_Clear();
-    throw Error(error.status(), text ? concat(error.text(), '\n', text) : error.text());
-  }
+std::string text_of(const TensorPtr& operand, const fpt_arg* scalar, bool same_layout) {
+  return operand ? text_of(engine_of(*operand).describe(*operand), same_layout) : python_text(scalar_of(*scalar));
 }
 
 }  // namespace
 
-TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar) {
+TensorPtr operate(int32_t operation, TensorPtr left, TensorPtr right, const fpt_arg* scalar) {
   if (operation < 0 || operation > FPT_MATMUL) fail(FPT_ERR_ARGUMENT, "there is no operator ", operation);
-  const auto [function, text] = operations[operation];
-  Ref first = operand(left, scalar), second = operand(right, scalar);
-  bool same_layout = (left ? left : right)->same_layout();
-  if (left && right && same_layout != right->same_layout()) {
-    if (left->array().rank < right->array().rank) {
-      first = reversed_view(first.get());
-      same_layout = !same_layout;
-    } else {
-      second = reversed_view(second.get());
-    }
+  Engine& chosen = left && right ? engine_of(*left, *right) : engine_of(left ? *left : *right);
+  if (left && right && left->same_layout() != right->same_layout()) {
+    const bool turns_left = chosen.describe(*left).rank() < chosen.describe(*right).rank();
+    TensorPtr& turned = turns_left ? left : right;
+    turned = reversed_view(turned);
   }
-  // the product of the matrices that Fortran sees: (A B) transposed is B transposed, A transposed
+  const bool same_layout = (left ? left : right)->same_layout();
+  // (A B) transposed is B transposed, A transposed
   const bool swaps = operation == FPT_MATMUL && !same_layout;
-  Ref result(function((swaps ? second : first).get(), (swaps ? first : second).get()));
-  if (!result) throw_failure(text, first, second, same_layout);
-  return tensor_of_object(std::move(result), same_layout);
-}
-
-void write_tensor(Tensor& target, Tensor& value) {
-  const Ref given = torch_object_of(value), written = torch_object_of(target),
-            turned = value.same_layout() == target.same_layout() ? given : reversed_view(given.get());
-  checked(PyObject_CallFunctionObjArgs(embed("write_through"), written.get(), turned.get(),
-                                       target.same_layout() ? Py_True : Py_False, nullptr),
-          "assigning to a tensor made of an array");
+  try {
+    return chosen.operate(operation, (swaps ? right : left).get(), (swaps ? left : right).get(), scalar, same_layout);
+  } catch (const Error& error) {
+    if (error.status() != FPT_ERR_PYTHON) throw;
+    throw Error(FPT_ERR_PYTHON,
+                concat(symbols[operation], ": ", error.text(), "\n  left: ", text_of(left, scalar, same_layout),
+                       "\n  right: ", text_of(right, scalar, same_layout)));
+  }
 }
 
 }  // namespace fpt

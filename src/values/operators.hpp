@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Operators and assignment of torch_tensor as Python computes them. With the interpreter lock.
+/// Operators of torch_tensor. Knows nothing of Python.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace fpt {
 
-/// See Engine::operate().
-TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar);
-
-/// See Engine::write().
-void write_tensor(Tensor& target, Tensor& value);
+/// The result of an operator, with the axes of its operands. What it means is what Python says; matmul is the product
+/// of the matrices that Fortran sees.
+/// @param operation    FPT_ADD, ...
+/// @param left, right  a tensor, or null for `scalar`
+/// FPT_ERR_ARGUMENT, FPT_ERR_PYTHON with both operands.
+[[nodiscard]] TensorPtr operate(int32_t operation, TensorPtr left, TensorPtr right, const fpt_arg* scalar);
 
 }  // namespace fpt

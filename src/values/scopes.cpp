@@ -12,6 +12,7 @@
 #include "base/fpenv.hpp"
 #include "base/last_script.hpp"
 #include "base/per_thread.hpp"
+#include "values/assignment.hpp"
 #include "values/engine.hpp"
 #include "values/tensor.hpp"
 
@@ -103,7 +104,8 @@ void end_innermost() {
   if (!known) return free_tensors(scope);
   const HostState host;  // letting go may run code of a script
   if (scope.gradients) leave_last_script();
-  known->leave_scope([&scope] { free_tensors(scope); }, scope.autocasts, scope.gradients);
+  const bool is_usable = known->leave_scope([&scope] { free_tensors(scope); }, scope.autocasts);
+  if (scope.gradients && is_usable) compute_gradients(*scope.gradients);  // last, because it may fail
 }
 
 /// End the scopes inside the one at `place`, which their variables have forgotten.
@@ -166,7 +168,8 @@ void keep_in_scope(int64_t scope, int64_t tensor) {
 
 void set_gradients(int64_t scope, bool wanted) {
   require_innermost(scope, "gradients");
-  const bool before = engine().exchange_gradients(wanted);
+  const bool before = gradients_are_computed();
+  if (wanted != before) compute_gradients(wanted);
   std::optional<bool>& outside = open_scopes().back().gradients;
   if (!outside) outside = before;
   open_scopes().back().chosen = wanted;
@@ -202,7 +205,8 @@ bool add_to_scope(int64_t tensor) {
 }
 
 bool records_gradients(Tensor& tensor) {
-  return !tensor.is_plain_memory() && opened_engine() && engine_of(tensor).records_gradients(tensor);
+  return !tensor.is_plain_memory() && opened_engine() && engine_of(tensor).describe(tensor).requires_grad &&
+         gradients_are_computed();
 }
 
 }  // namespace fpt

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "values/engine.hpp"
+#include "values/assignment.hpp"
 #include "values/scopes.hpp"
 
 namespace fpt {
@@ -151,7 +151,7 @@ void assign_tensor(int64_t* left, int64_t right) {
     return;
   }
   tensor_at(right);
-  engine_of(*target, *value).write(*target, *value);
+  write_through(target, value);
 }
 
 bool is_bound(int64_t handle) noexcept {
@@ -191,7 +191,7 @@ TensorOutput::TensorOutput(const fpt_arg& output) {
     fail(FPT_ERR_ARGUMENT, "a tensor of an array cannot be an output after torch gave it other memory: pass the array ",
          "itself with torch_out");
   if (!tensor->is_plain_memory()) {
-    engine_of(*tensor).require_writable(*tensor);
+    require_writable(tensor);
     of_torch_ = tensor;
     memory_ = holding_memory(tensor);
   }
@@ -202,7 +202,7 @@ TensorOutput::TensorOutput(const fpt_arg& output) {
 }
 
 void TensorOutput::written() const noexcept {
-  if (of_torch_) engine_of(*of_torch_).written(*of_torch_);
+  if (of_torch_) note_written(of_torch_);
 }
 
 void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label) {

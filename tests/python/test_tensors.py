@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What the core asks for about tensors that Fortran holds."""
 
-import numpy as np
 import pytest
 
-from ftn_pytorch.tensors import fortran_tensors
+from ftn_pytorch.tensors import engine, fortran_tensors
 
 torch = pytest.importorskip("torch")
 
@@ -25,50 +24,6 @@ def test_adapted_tensors_keep_graph_and_memory_where_they_can():
 def test_reversed_view_of_every_rank():
     assert fortran_tensors.reversed_view(torch.zeros(())).shape == ()
     assert fortran_tensors.reversed_view(torch.zeros(2, 3, 4)).shape == (4, 3, 2)
-
-
-def test_values_are_written_through_with_their_graph():
-    memory = torch.zeros(3)
-    x = torch.ones(3, requires_grad=True)
-    fortran_tensors.write_through(memory, x * 2, True)
-    assert memory.tolist() == [2, 2, 2] and memory.requires_grad
-    fortran_tensors.write_through(memory, x * 3, True)
-    memory.sum().backward()
-    assert x.grad.tolist() == [3, 3, 3]
-
-
-def shared(memory: np.ndarray) -> "torch.Tensor":
-    """A tensor of its own over memory, as the core makes one of each array: torch does not know what it shares."""
-    return torch.from_numpy(memory)
-
-
-@pytest.mark.parametrize(
-    "write", [fortran_tensors.overwrite, lambda target, value: fortran_tensors.write_through(target, value, True)]
-)
-def test_overlapping_values_are_copied_first(write):
-    before = np.random.default_rng(1).random((64, 65))
-    for target, source in [
-        (np.s_[:, 1:], np.s_[:, :-1]),
-        (np.s_[:, :-1], np.s_[:, 1:]),
-        (np.s_[1:], np.s_[:-1]),
-        (np.s_[:-1], np.s_[1:]),
-        (np.s_[1::2], np.s_[:-1:2]),
-        (np.s_[0:0], np.s_[0:0]),
-    ]:
-        memory = before.copy()
-        write(shared(memory[target]), shared(memory[source]))
-        expected = before.copy()
-        expected[target] = before[source]
-        assert (memory == expected).all()
-
-
-def test_values_that_do_not_overlap_are_not_copied(monkeypatch):
-    memory = np.arange(6.0)
-    monkeypatch.setattr(torch.Tensor, "clone", None)
-    for value in (torch.from_numpy(memory[3:]), torch.tensor([4.0, 5.0, 6.0])):
-        target = torch.from_numpy(memory[:3])
-        fortran_tensors.overwrite(target, value)
-        assert torch.equal(target, value)
 
 
 def test_marked_tensors_are_resolved_and_others_stay():
@@ -94,18 +49,11 @@ def test_what_has_no_memory_to_look_into_is_refused(fails):
         fortran_tensors.look_into(torch.ones(2, device="meta"))
 
 
-@pytest.mark.parametrize("same_layout", [True, False])
-def test_nothing_is_broadcast_or_converted(fails, same_layout):
-    memory = torch.zeros(2, 3)
-    order = "" if same_layout else ", Fortran (3, 2)"
-    with fails("SHAPE", f"the array is float32 (2, 3){order}, and", "float32 (3,); nothing is broadcast or converted"):
-        fortran_tensors.write_through(memory, torch.ones(3), same_layout)
-    with fails("DTYPE", f"float64 (2, 3){order}; nothing is broadcast or converted"):
-        fortran_tensors.write_through(memory, torch.ones(2, 3, dtype=torch.float64), same_layout)
-    assert memory.sum() == 0
-
-
-def test_operands_are_described_in_both_orders():
-    text = fortran_tensors.describe_operands(torch.zeros(2, 3), 1.5, False)
-    assert text == "  left: float32 (2, 3), Fortran (3, 2)\n  right: 1.5"
-    assert fortran_tensors.describe_operands(1, torch.zeros(2, 3), True) == "  left: 1\n  right: float32 (2, 3)"
+def test_types_by_name(fails):
+    assert engine.torch_dtype("float64") is torch.float64
+    assert engine.torch_dtype("torch.int32") is torch.int32
+    assert engine.torch_dtype("half") is torch.float16
+    with fails("ARGUMENT", "torch has no element type 'int23'; did you mean 'int32'?"):
+        engine.torch_dtype("int23")
+    with fails("ARGUMENT", "torch has no element type 'nn'"):
+        engine.torch_dtype("nn")

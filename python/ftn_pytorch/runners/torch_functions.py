@@ -12,12 +12,11 @@ from typing import Any
 from ..errors import FtnPytorchError, did_you_mean
 from ..script.conventions import Convention
 from ..script.framework import TORCH, import_torch
-from ..tensors.fortran_axes import FortranFunctions, torch_dtype
+from ..tensors.engine import torch_dtype
 from ..tensors.procedures import procedure
 from .base import Runner
 from .options import Options
 
-_FORTRAN = "fortran."
 _PLAIN = "plain."
 _PROCEDURE = "ftn_pytorch."
 # Makers of objects by their modules, which few programs need.
@@ -29,7 +28,7 @@ _MAKERS = {
 
 class TorchFunctions(Runner):
     """Functions by their names below ``torch``, methods of tensors as "Tensor.add_" or, where torch has no function of
-    that name, by their names alone. "fortran.reshape" and others are those of ``FortranFunctions``.
+    that name, by their names alone.
 
     "plain.exp" is torch.exp itself, without what follows: for callers that know what it takes. A leading "torch." is
     passed over. "ftn_pytorch.advection" is a procedure of the program.
@@ -45,14 +44,11 @@ class TorchFunctions(Runner):
         super().__init__("torch", Options(layout=layout))
         self.backend = self.name
         self._torch = import_torch("torch_call")
-        self._fortran = FortranFunctions(layout)
 
     def find(self, name: str) -> Callable | None:
         if name in _MAKERS:
             module, maker = _MAKERS[name]
             return getattr(importlib.import_module(module, __package__), maker)
-        if name.startswith(_FORTRAN):
-            return self._fortran.find(name.removeprefix(_FORTRAN))
         if name.startswith(_PROCEDURE):
             return procedure(name.removeprefix(_PROCEDURE))
         name = name.removeprefix(_PLAIN).removeprefix("torch.")
@@ -99,7 +95,7 @@ class TorchFunctions(Runner):
 
     def bind(self, name: str, flags: int) -> tuple[Callable, Convention]:
         function = self.require(name)
-        if name not in _MAKERS and not name.startswith((_FORTRAN, _PLAIN)):
+        if name not in _MAKERS and not name.startswith(_PLAIN):
             function = functools.partial(_call, self._torch, function)
         return function, Convention(one_list=False, has_out=False)
 
@@ -118,7 +114,7 @@ class TorchFunctions(Runner):
 
 def _call(torch: Any, function: Callable, *args: Any, **named: Any) -> Any:
     if isinstance(named.get("dtype"), str):
-        named["dtype"] = torch_dtype(torch, named["dtype"])
+        named["dtype"] = torch_dtype(named["dtype"])
     try:
         return function(*args, **named)
     except TypeError:

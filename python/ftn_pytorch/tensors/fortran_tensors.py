@@ -6,8 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..script.call_text import kind
-from ..system import private_names
 from ..values import is_tensor
 from ..values.results import unpack
 
@@ -58,67 +56,3 @@ def look_into(value: Any) -> tuple[Any, Any]:
     """
     shown = unpack(value)[1][0]
     return shown, shown if is_tensor(value) and (value.is_conj() or value.is_neg()) else value
-
-
-def overwrite(target: Any, value: Any) -> None:
-    """Copy a tensor into another, in whose memory it may lie."""
-    target.copy_(value.clone() if _overlap(target, value) else value)
-
-
-def _overlap(one: Any, other: Any) -> bool:
-    """Whether the memory behind two tensors has a byte in common: all of it, since a needless copy does no harm."""
-    (begin, end), (other_begin, other_end) = _reach(one), _reach(other)
-    return begin < other_end and other_begin < end and one.device == other.device
-
-
-def _reach(tensor: Any) -> tuple[int, int]:
-    """Address of the first byte, and the one after the last. The core makes a storage of each array of the program."""
-    storage = tensor.untyped_storage()
-    begin = storage.data_ptr()
-    return begin, begin + storage.nbytes()
-
-
-def write_through(target: Any, value: Any, same_layout: bool) -> None:
-    """Write a value into a tensor made of an array, which has the graph of the value from then on.
-
-    SHAPE, DTYPE: nothing is broadcast or converted.
-    """
-    wrong = "SHAPE" if target.shape != value.shape else "DTYPE" if target.dtype != value.dtype else ""
-    if wrong:
-        raise FtnPytorchError(
-            wrong,
-            f"the array is {kind(target, not same_layout)}, and what is assigned to its tensor "
-            f"{kind(value, not same_layout)}; nothing is broadcast or converted",
-        )
-    if target.grad_fn is not None:
-        target.detach_()  # the graph of earlier values would grow with every assignment
-    overwrite(target, value)
-
-
-def require_writable(target: Any) -> None:
-    """ARGUMENT for a view of a tensor with a graph: what the core writes would be no part of it."""
-    if target.grad_fn is not None and private_names.is_view(target):
-        raise FtnPytorchError(
-            "ARGUMENT",
-            'a view of a tensor with a graph cannot be an output: assign to it with torch_call("Tensor.copy_", ...)',
-        )
-
-
-def written(target: Any) -> None:
-    """The core has written into its memory: the graph of the values before ends, and torch counts the change."""
-    import torch
-
-    end_graph(target)
-    if not target.is_inference():
-        torch.autograd.graph.increment_version(target)
-
-
-def end_graph(target: Any) -> None:
-    """Of values that are no more there. A view keeps its own: other parts of what it shows are still there."""
-    if target.grad_fn is not None and not private_names.is_view(target):
-        target.detach_()
-
-
-def describe_operands(left: Any, right: Any, same_layout: bool) -> str:
-    """Lines that say what the operands of a failed operator were."""
-    return f"  left: {kind(left, not same_layout)}\n  right: {kind(right, not same_layout)}"

@@ -5,8 +5,10 @@
 
 #include "plugin/direct_tensor.hpp"
 #include "plugin/eager/eager_tensor.hpp"
+#include "plugin/eager/functions.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/parts.hpp"
+#include "plugin/scalars.hpp"
 #include "plugin/tensors.hpp"
 #include "values/engine.hpp"
 
@@ -28,8 +30,82 @@ MemoryOwner owner_for_torch(std::shared_ptr<void> owner) {
   return MemoryOwner(new Owner(std::move(owner)), [](void* ended) { delete static_cast<Owner*>(ended); });
 }
 
+c10::IValue value_for(const TorchValue& value) {
+  return std::visit(
+      [](const auto& it) -> c10::IValue {
+        using Type = std::decay_t<decltype(it)>;
+        if constexpr (std::is_same_v<Type, std::monostate>) {
+          return {};
+        } else if constexpr (std::is_same_v<Type, TensorPtr>) {
+          const Held held = at_tensor_of(*it);
+          return held->defined() ? at::Tensor(*held) : throw NotHere();
+        } else if constexpr (std::is_same_v<Type, std::vector<TensorPtr>>) {
+          c10::List<at::Tensor> list;
+          for (const TensorPtr& each : it) list.push_back(value_for(each).toTensor());
+          return list;
+        } else if constexpr (std::is_same_v<Type, std::complex<double>>) {
+          return c10::complex<double>(it);
+        } else {
+          return it;
+        }
+      },
+      value);
+}
+
+TorchValue value_in(const c10::IValue& result, bool same_layout) {
+  if (result.isTensor() && result.toTensor().defined()) return direct::tensor_of(result.toTensor(), same_layout);
+  if (result.isTuple()) return value_in(result.toTupleRef().elements()[0], same_layout);
+  if (result.isBool()) return result.toBool();
+  if (result.isInt()) return result.toInt();
+  if (result.isIntList()) return result.toIntVector();
+  return {};
+}
+
 class DirectEngine : public Engine {
  public:
+  std::optional<TorchValue> call(std::string_view function, const TorchArguments& given, bool same_layout) override {
+    return translated([&]() -> std::optional<TorchValue> {
+      try {
+        bool requires_grad = false;  // of what is made; operators know nothing of it
+        FunctionCall call;
+        call.values.reserve(given.size());
+        call.names.reserve(given.size());
+        for (const TorchArgument& each : given)
+          if (each.name == "requires_grad")
+            requires_grad = std::get<bool>(each.value);
+          else
+            call.add(value_for(each.value), each.name);
+        const c10::IValue result = call_function(function, call);
+        if (requires_grad) result.toTensor().set_requires_grad(true);
+        return is_in_place(function) ? TorchValue() : value_in(result, same_layout);
+      } catch (const NotHere&) {
+        return std::nullopt;
+      } catch (...) {
+        rethrow_as_python();
+      }
+    });
+  }
+
+  TensorFacts describe(Tensor& tensor) override {
+    const Held held = at_tensor_of(tensor);
+    return translated([&] { return facts_of(*held); });
+  }
+
+  Range memory_of(Tensor& tensor) override {
+    const Held held = at_tensor_of(tensor);
+    return translated([&] {
+      const at::Storage& storage = held->storage();
+      const auto* begin = static_cast<const char*>(storage.data());
+      return Range{begin, begin + storage.nbytes()};
+    });
+  }
+
+  void written(Tensor& tensor) override {
+    const Held held = at_tensor_of(tensor);
+    // what inference mode made is kept for no gradient, and has no counter
+    if (!held->is_inference()) held->unsafeGetTensorImpl()->bump_version();
+  }
+
   TensorPtr tensor_of(const Array& seen, std::shared_ptr<void> owner, bool same_layout) override {
     return translated(
         [&] { return direct::tensor_of(tensor_on(seen, true, owner_for_torch(std::move(owner))), same_layout); });
@@ -54,63 +130,25 @@ class DirectEngine : public Engine {
     return memory.get_deleter() == end_on_memory && static_cast<const OnMemory*>(memory.get_context())->number > after;
   }
 
-  TensorPtr holding_memory(const TensorPtr& tensor) override {
-    const Held held = at_tensor_of(*tensor);
-    return translated([&] { return direct::tensor_of(held->detach(), tensor->same_layout()); });
-  }
-
-  TensorPtr operate(int32_t operation, const TensorPtr& left, const TensorPtr& right, const fpt_arg* scalar) override {
-    const Held one = left ? at_tensor_of(*left) : Held(), other = right ? at_tensor_of(*right) : Held();
-    Operand first{left ? &*one : nullptr, scalar}, second{right ? &*other : nullptr, scalar};
-    bool same_layout = (left ? left : right)->same_layout();
-    at::Tensor turned;
-    return translated([&] {
-      if (left && right && same_layout != right->same_layout()) {
-        const bool turns_left = one->dim() < other->dim();
-        turned = reversed_view(turns_left ? *one : *other);
-        (turns_left ? first : second).tensor = &turned;
-        if (turns_left) same_layout = !same_layout;
-      }
-      return direct::tensor_of(direct::operate(operation, first, second, same_layout), same_layout);
-    });
-  }
-
-  void write(Tensor& target, Tensor& value) override {
-    const Held written = at_tensor_of(target), given = at_tensor_of(value);
-    const bool turns = value.same_layout() != target.same_layout();
-    translated([&] { write_tensor(*written, turns ? reversed_view(*given) : *given, target.same_layout()); });
-  }
-
-  void require_writable(Tensor& target) override {
-    const Held held = at_tensor_of(target);
-    translated([&] { direct::require_writable(*held); });
-  }
-  void written(Tensor& target) noexcept override {
+  TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar, bool same_layout) override {
+    const Held first = left ? at_tensor_of(*left) : Held(), second = right ? at_tensor_of(*right) : Held();
     try {
-      note_write(*at_tensor_of(target));
-    } catch (const std::exception&) {  // a gradient that is gone has nobody who would use it
+      return direct::tensor_of(!right  ? computed(operation, *first, number_of(*scalar))
+                               : !left ? computed_from_right(operation, number_of(*scalar), *second)
+                                       : computed(operation, *first, *second),
+                               same_layout);
+    } catch (...) {
+      rethrow_as_python();
     }
-  }
-
-  bool records_gradients(Tensor& tensor) override {
-    return at_tensor_of(tensor)->requires_grad() && at::GradMode::is_enabled();
-  }
-
-  bool exchange_gradients(bool wanted) override {
-    const bool before = at::GradMode::is_enabled();
-    at::GradMode::set_enabled(wanted);
-    return before;
   }
 
   void* enter_autocast(const std::string& device, const std::string& dtype) override {
     return python_engine().enter_autocast(device, dtype);
   }
 
-  void leave_scope(const std::function<void()>& free, const std::vector<void*>& autocasts,
-                   std::optional<bool> gradients) override {
-    if (!autocasts.empty()) return python_engine().leave_scope(free, autocasts, gradients);
-    free();
-    if (gradients) exchange_gradients(*gradients);
+  bool leave_scope(const std::function<void()>& free, const std::vector<void*>& autocasts) override {
+    if (!autocasts.empty()) return python_engine().leave_scope(free, autocasts);
+    return free(), true;
   }
 };
 

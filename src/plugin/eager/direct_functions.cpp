@@ -15,6 +15,7 @@
 #include "plugin/eager/functions.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/parts.hpp"
+#include "values/argument_list.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -74,18 +75,11 @@ std::optional<c10::IValue> called(std::string_view function, bool same_layout, F
 
 std::unique_ptr<Runner> DirectFunctions::make_python() { return python_side().torch_functions(same_layout_); }
 
-void DirectFunctions::tell_of_python(std::string_view function) {
-  if (!logs(LogLevel::info)) return;
-  const std::lock_guard<std::mutex> lock(told_mutex_);
-  if (told_.emplace(function).second) log(LogLevel::info, concat(function, " of torch goes to Python"));
-}
-
 void DirectFunctions::call(std::string_view function, Args inputs, const Targets& targets) {
   const CallName name{function, "torch"};
   const ResultOptions reading{same_layout_, /*cast=*/false, /*brings_to_host=*/false};
   FunctionArguments given(inputs, same_layout_, name);
-  const bool has_other_form = function == "fortran.text" && python_is_started();  // beside scripts as they print
-  if (!given.is_direct() || has_other_form) return python().call(function, given.get(), targets);
+  if (!given.is_direct()) return python().call(function, given.get(), targets);
   const Outputs outputs(targets.outputs);
   std::optional<c10::IValue> result = called(function, same_layout_, given);
   if (!result) {

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 
 #include "direct/delegating_runner.hpp"
@@ -22,12 +20,8 @@ class DirectFunctions : public DelegatingRunner {
 
  private:
   std::unique_ptr<Runner> make_python() override;
-  /// Once for each function, in the log.
-  void tell_of_python(std::string_view function);
 
   const bool same_layout_;
-  std::mutex told_mutex_;
-  std::set<std::string> told_;
 };
 
 }  // namespace fpt::direct

@@ -17,6 +17,7 @@
 #include "plugin/eager/direct_scheduler.hpp"
 #include "plugin/eager/eager_tensor.hpp"
 #include "plugin/failure.hpp"
+#include "values/argument_list.hpp"
 
 namespace fpt::direct {
 namespace {

@@ -3,8 +3,10 @@
 
 #include <ATen/PythonTorchFunctionTLS.h>
 
+#include <map>
+
 #include "plugin/eager/eager_tensor.hpp"
-#include "plugin/eager/fortran_functions.hpp"
+#include "plugin/eager/own_functions.hpp"
 #include "plugin/scalars.hpp"
 
 namespace fpt::direct {
@@ -82,35 +84,16 @@ FunctionPtr of_torch(std::string_view name) {
   }
   for (const std::string_view folder : {"linalg", "special", "fft"})
     if (skip(name, concat(folder, '.'))) return of_operator(concat("aten::", folder, '_', name));
-  skip(name, "Tensor.");
+  if (const Own own = own_function(whole)) return of_own(own, name);
+  if (!skip(name, "Tensor.")) skip(name, "ops.aten.");
   const bool is_public = !name.empty() && name.front() != '_' && name.find_first_of(".:") == name.npos;
   if (!is_public || is_among(in_python, name)) throw NotHere();
-  if (const Own own = own_function(whole)) return of_own(own, name);
   return of_operator(concat("aten::", name));
 }
 
 FunctionPtr find(std::string_view name) {
-  if (skip(name, "fortran.")) {
-    const std::size_t point = name.find('.');
-    const Own own = own_function(concat("fortran.", name.substr(0, point)));
-    if (!own) throw NotHere();
-    return of_own(own, point == name.npos ? std::string_view() : name.substr(point + 1));
-  }
   if (!skip(name, "plain.")) skip(name, "torch.");
   return of_torch(name);
-}
-
-/// As call_text.py describes arguments for the end of a text.
-std::string described(const FunctionCall& call) {
-  std::string text = call.values.empty() ? "" : "\nIt was called with";
-  for (std::size_t i = 0; i < call.values.size(); ++i) {
-    const c10::IValue& value = call.values[i];
-    text += call.names[i].empty() ? concat("\n  argument ", i + 1, ": ") : concat("\n  ", call.names[i], ": ");
-    text += value.isTensor()   ? kind_of(value.toTensor(), call.same_layout())
-            : value.isString() ? concat('\'', value.toStringRef(), '\'')
-                               : concat(value);
-  }
-  return text;
 }
 
 Settings settings_of_torch(bool same_layout) {
@@ -123,7 +106,7 @@ Settings settings_of_torch(bool same_layout) {
 }  // namespace
 
 const c10::IValue& FunctionCall::at(std::size_t index) const {
-  if (!has(index) || !names[index].empty()) throw NotHere();
+  if (index >= values.size() || !names[index].empty()) throw NotHere();
   return values[index];
 }
 
@@ -132,9 +115,9 @@ at::Tensor& FunctionCall::tensor(std::size_t index) {
   return values[index].toTensor();
 }
 
-const std::string& FunctionCall::text(std::size_t index) const {
-  if (!at(index).isString()) throw NotHere();
-  return values[index].toStringRef();
+at::Tensor& FunctionCall::only_tensor() {
+  if (count() != 1) throw NotHere();
+  return tensor(0);
 }
 
 int64_t FunctionCall::integer(std::size_t index) const {
@@ -147,33 +130,6 @@ bool FunctionCall::logical(std::size_t index) const {
   return values[index].toBool();
 }
 
-at::Scalar FunctionCall::number(std::size_t index) const {
-  if (!at(index).isScalar()) throw NotHere();
-  return values[index].toScalar();
-}
-
-std::vector<int64_t> FunctionCall::integers(std::size_t index) const {
-  if (!at(index).isTensor()) throw NotHere();
-  const at::Tensor& tensor = values[index].toTensor();
-  if (tensor.dim() != 1 || !at::isIntegralType(tensor.scalar_type(), false)) throw NotHere();
-  return numbers_of(tensor);
-}
-
-int64_t FunctionCall::axis(int64_t number, int64_t rank) const {
-  if (number < 1 || number > rank)
-    fail(FPT_ERR_ARGUMENT, "there is no axis ", number, " in a tensor of rank ", rank, ": axes count from 1");
-  return same_layout_ ? number - 1 : rank - number;
-}
-
-std::vector<int64_t> FunctionCall::shape(std::vector<int64_t> extents) const {
-  if (!same_layout_) std::reverse(extents.begin(), extents.end());
-  return extents;
-}
-
-at::Tensor FunctionCall::in_order_of_fortran(const at::Tensor& tensor) const {
-  return same_layout_ ? reversed_view(tensor) : tensor;
-}
-
 c10::IValue Function::operator()(FunctionCall& call) const {
   if (own) return own(call, name);
   const auto places = static_cast<std::size_t>(
@@ -184,12 +140,11 @@ c10::IValue Function::operator()(FunctionCall& call) const {
 
 const Function& function_named(std::string_view name) {
   static std::shared_mutex& mutex = *new std::shared_mutex;
-  static auto& known = *new std::unordered_map<std::string, FunctionPtr>;
-  const std::string key(name);
+  static auto& known = *new std::map<std::string, FunctionPtr, std::less<>>;
   const auto given = [](const FunctionPtr& found) -> const Function& { return found ? *found : throw NotHere(); };
   {
     const std::shared_lock<std::shared_mutex> lock(mutex);
-    const auto entry = known.find(key);
+    const auto entry = known.find(name);
     if (entry != known.end()) return given(entry->second);
   }
   FunctionPtr made;
@@ -198,7 +153,12 @@ const Function& function_named(std::string_view name) {
   } catch (const NotHere&) {
   }
   const std::unique_lock<std::shared_mutex> lock(mutex);
-  return given(known.emplace(key, std::move(made)).first->second);
+  return given(known.emplace(name, std::move(made)).first->second);
+}
+
+c10::IValue call_function(std::string_view name, FunctionCall& call) {
+  if (at::impl::torch_function_mode_enabled()) throw NotHere();  // such as that of torch.set_default_device
+  return function_named(name)(call);
 }
 
 c10::IValue call_function(std::string_view name, bool same_layout, Args inputs, at::Tensor tensors[]) {
@@ -208,7 +168,9 @@ c10::IValue call_function(std::string_view name, bool same_layout, Args inputs, 
   if (at::impl::torch_function_mode_enabled()) throw NotHere();  // such as that of torch.set_default_device
   const Function& function = function_named(name);
   std::optional<FramePool::Lease> frame;
-  FunctionCall call(same_layout);
+  FunctionCall call;
+  call.values.reserve(static_cast<std::size_t>(inputs.count));
+  call.names.reserve(static_cast<std::size_t>(inputs.count));
   for (int32_t i = 0; i < inputs.count; ++i) {
     const fpt_arg& input = inputs[i];
     if (tensors[i].defined()) {
@@ -225,10 +187,8 @@ c10::IValue call_function(std::string_view name, bool same_layout, Args inputs, 
     result = function(call);
   } catch (const NotHere&) {
     throw;
-  } catch (const Error& error) {
-    throw Error(error.status(), concat(name, " of torch: ", error.text()));
   } catch (...) {
-    rethrow_as_python(concat(name, " of torch"), described(call));
+    rethrow_as_python(concat(name, " of torch"), described(inputs, same_layout));
   }
   if (!frame) return result;
   std::vector<at::Tensor> results;

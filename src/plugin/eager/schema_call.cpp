@@ -32,6 +32,7 @@ char tag_of(const c10::IValue& value) {
   if (value.isComplexDouble()) return 'c';
   if (value.isString()) return 's';
   if (value.isIntList()) return 'L';
+  if (value.isTensorList()) return 'A';
   throw NotHere();
 }
 
@@ -207,6 +208,8 @@ std::optional<Operators::Form> Operators::form_for(const c10::Argument& declared
     return tag == 's' && name == "dtype" ? std::optional(Form::dtype) : std::nullopt;
   if (kind == c10::TypeKind::DeviceObjType) return tag == 's' ? std::optional(Form::device) : std::nullopt;
   const auto list = type->cast<c10::ListType>();
+  if (list && list->getElementType()->kind() == c10::TypeKind::TensorType)
+    return tag == 'A' ? std::optional(Form::as_given) : std::nullopt;
   if (!list || !is_whole(list->getElementType()->kind())) return std::nullopt;
   if (tag == 'L') return Form::as_given;
   if (is_tuple) return Form::list;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/// Functions that are no operators of torch: those of tensors/fortran_axes.py, and some that Python puts together.
+/// Functions that are no operators of torch: those that Python puts together, and what a tensor has beside operators.
 #pragma once
 
 #include "plugin/eager/functions.hpp"
 
 namespace fpt::direct {
 
-/// By the name without what follows a second point, "fortran.reduce", "manual_seed"; null if there is none.
+/// By the name below torch, "manual_seed", "Tensor.backward"; null if there is none.
 Own own_function(std::string_view name) noexcept;
 /// Of torch.nn.functional.
 Own own_network_function(std::string_view name) noexcept;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include "plugin/eager/own_functions.hpp"
+
+#include "calls/python_side.hpp"
+#include "plugin/autograd_engine.hpp"
+#include "plugin/eager/losses.hpp"
+
+namespace fpt::direct {
+namespace {
+
+/// What else a loss takes is for Python.
+c10::IValue network_loss(FunctionCall& call, const std::string& name) {
+  const bool is_reduced = call.count() == 3 && call.names[2] == "reduction" && call.values[2].isString();
+  if (call.count() != 2 && !is_reduced) throw NotHere();
+  return loss_named(name, call.tensor(0), call.tensor(1), is_reduced ? call.values[2].toStringRef() : "");
+}
+
+c10::IValue softsign(FunctionCall& call, const std::string&) {
+  const at::Tensor& tensor = call.only_tensor();
+  return tensor.div(tensor.abs().add(1));
+}
+
+c10::IValue tanhshrink(FunctionCall& call, const std::string&) {
+  const at::Tensor& tensor = call.only_tensor();
+  return tensor.sub(tensor.tanh());
+}
+
+c10::IValue manual_seed(FunctionCall& call, const std::string&) {
+  const int64_t seed = call.count() == 1 ? call.integer(0) : throw NotHere();
+  if (seed < 0) throw NotHere();
+  at::manual_seed(static_cast<uint64_t>(seed));
+  return {};
+}
+
+c10::IValue gradients_are_on(FunctionCall&, const std::string&) { return at::GradMode::is_enabled(); }
+
+c10::IValue set_gradients(FunctionCall& call, const std::string&) {
+  at::GradMode::set_enabled(call.logical(0));
+  return {};
+}
+
+/// Beside scripts tensors are printed as Python prints them.
+c10::IValue text_of_tensor(FunctionCall& call, const std::string&) {
+  if (python_is_started()) throw NotHere();
+  Plain<std::ostringstream> text;
+  text << call.only_tensor().detach();
+  return text.str();
+}
+
+c10::IValue requires_grad(FunctionCall& call, const std::string&) { return call.only_tensor().requires_grad(); }
+
+c10::IValue strides(FunctionCall& call, const std::string&) { return call.only_tensor().strides(); }
+
+c10::IValue gradient(FunctionCall& call, const std::string&) { return call.only_tensor().grad(); }
+
+c10::IValue set_gradient(FunctionCall& call, const std::string&) {
+  if (call.count() != 2 || !call.values[1].isNone()) throw NotHere();
+  call.tensor(0).mutable_grad().reset();
+  return {};
+}
+
+c10::IValue backward(FunctionCall& call, const std::string&) {
+  const std::size_t last = call.count() - 1;
+  if (last < 1 || last > 2 || call.names[last] != "retain_graph" || !call.values[last].isBool()) throw NotHere();
+  const at::Tensor gradient = last == 2 ? call.tensor(1) : at::Tensor();
+  stay_with_first_engine();
+  call.tensor(0).backward(gradient, /*retain_graph=*/call.values[last].toBool());
+  return {};
+}
+
+struct Entry {
+  std::string_view name;
+  Own function;
+};
+
+constexpr Entry own_functions[] = {{"Tensor.__str__", text_of_tensor},
+                                   {"Tensor.backward", backward},
+                                   {"Tensor.grad.__get__", gradient},
+                                   {"Tensor.grad.__set__", set_gradient},
+                                   {"Tensor.requires_grad.__get__", requires_grad},
+                                   {"Tensor.stride", strides},
+                                   {"is_grad_enabled", gradients_are_on},
+                                   {"manual_seed", manual_seed},
+                                   {"set_grad_enabled", set_gradients}};
+
+constexpr Entry own_network_functions[] = {{"softsign", softsign}, {"tanhshrink", tanhshrink}};
+
+template <std::size_t size>
+Own function_in(const Entry (&entries)[size], std::string_view name) noexcept {
+  const auto found =
+      std::find_if(std::begin(entries), std::end(entries), [name](const Entry& each) { return each.name == name; });
+  return found == std::end(entries) ? nullptr : found->function;
+}
+
+}  // namespace
+
+Own own_function(std::string_view name) noexcept { return function_in(own_functions, name); }
+
+Own own_network_function(std::string_view name) noexcept {
+  return is_loss(name) ? network_loss : function_in(own_network_functions, name);
+}
+
+}  // namespace fpt::direct

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+/// What assigning to tensors means, whatever computes with them. Knows nothing of Python.
+#pragma once
+
+#include "values/torch_value.hpp"
+
+namespace fpt {
+
+/// Whether gradients are computed on this thread.
+bool gradients_are_computed();
+/// Compute them, or none.
+void compute_gradients(bool wanted);
+
+/// Copy a tensor of the same shape, or a number, into a tensor, beside all graphs. FPT_ERR_SHAPE.
+void overwrite(const TensorPtr& target, const TorchValue& value);
+
+/// Let a tensor have the values, the graph and requires_grad of another one of its layout.
+void assign(const TensorPtr& target, const TensorPtr& value);
+
+/// Write values into a tensor that is memory of the caller, and has the graph of the value from then on. FPT_ERR_SHAPE,
+/// FPT_ERR_DTYPE: nothing is broadcast or converted.
+void write_through(const TensorPtr& target, const TensorPtr& value);
+
+/// FPT_ERR_ARGUMENT for an array of NumPy, and for a view of a tensor with a graph: what the core writes would be no
+/// part of it.
+void require_writable(const TensorPtr& target);
+/// The core has written into the memory of a tensor: torch counts the change, and the graph of the values before ends.
+void note_written(const TensorPtr& target) noexcept;
+
+/// The gradient that a tensor has now; null without one.
+[[nodiscard]] TensorPtr gradient_now(const TensorPtr& tensor);
+/// The same; FPT_ERR_ARGUMENT without one.
+[[nodiscard]] TensorPtr present_gradient(const TensorPtr& tensor);
+
+/// The tensor in the other layout: another view of the same memory.
+[[nodiscard]] TensorPtr reversed_view(const TensorPtr& tensor);
+
+}  // namespace fpt
