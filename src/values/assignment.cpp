@@ -26,7 +26,7 @@ bool may_overlap(const TensorPtr& one, const TensorPtr& other) {
 void copy_into(const TensorPtr& target, const TensorPtr& value) {
   const bool layout = target->same_layout();
   const TensorPtr source = may_overlap(target, value) ? call_for_tensor("Tensor.clone", {{value}}, layout) : value;
-  call_torch("Tensor.copy_", {{target}, {source}}, layout);
+  engine_of(*target, *source).operate(copy_operation, target.get(), source.get(), nullptr, layout);
 }
 
 /// Values that are no more there have no graph. A view keeps its own: other parts of what it shows are still there.

@@ -14,6 +14,9 @@
 
 namespace fpt {
 
+/// Behind the constants of ftn_pytorch.h.
+inline constexpr int32_t copy_operation = FPT_MATMUL + 1;
+
 /// Its methods take the locks that they need, and start what they need. They may be called from any thread. Tensors
 /// that they are given are its own: engine_of() says whose they are.
 class Engine {
@@ -50,7 +53,7 @@ class Engine {
   /// Whether a tensor lies in memory of the caller of which a tensor was made after the one of that number.
   virtual bool is_on_memory(Tensor& tensor, uint64_t after) = 0;
   /// What Python computes for an operator: a function of torch whose name is a number, since it is called most.
-  /// @param operation    FPT_ADD to FPT_MATMUL
+  /// @param operation    FPT_ADD to FPT_MATMUL, or copy_operation, which is "Tensor.copy_" of both and gives nothing
   /// @param left, right  tensors of this engine as torch sees them, one of them null for `scalar`
   /// FPT_ERR_PYTHON as for call().
   virtual TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar,

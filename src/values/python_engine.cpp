@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// Python as the engine of tensors.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "python/interpreter.hpp"
@@ -91,11 +92,18 @@ PyObject* compare(PyObject* left, PyObject* right) {
   return PyObject_RichCompare(left, right, comparison);
 }
 
+PyObject* copy(PyObject* target, PyObject* value) {
+  static PyObject* const name = text_object("copy_").release();
+  return PyObject_CallMethodOneArg(target, name, value);
+}
+
 /// In the order of the constants in ftn_pytorch.h.
 constexpr PyObject* (*operators[])(PyObject*, PyObject*) = {
     PyNumber_Add,   PyNumber_Subtract, PyNumber_Multiply, PyNumber_TrueDivide, power,          compare<Py_EQ>,
     compare<Py_NE>, compare<Py_LT>,    compare<Py_LE>,    compare<Py_GT>,      compare<Py_GE>, PyNumber_MatrixMultiply,
+    copy,
 };
+static_assert(std::size(operators) == copy_operation + 1, "one for each operator");
 
 class PythonEngine : public Engine {
  public:
@@ -183,7 +191,8 @@ class PythonEngine : public Engine {
     ensure_started();
     const InterpreterLock gil;
     const auto object = [scalar](Tensor* tensor) { return tensor ? torch_object_of(*tensor) : python_value(*scalar); };
-    return tensor_of_object(checked(operators[operation](object(left).get(), object(right).get()), ""), same_layout);
+    Ref result = checked(operators[operation](object(left).get(), object(right).get()), "");
+    return operation == copy_operation ? nullptr : tensor_of_object(std::move(result), same_layout);
   }
 
   void* enter_autocast(const std::string& device, const std::string& dtype) override {

@@ -133,6 +133,7 @@ class DirectEngine : public Engine {
   TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar, bool same_layout) override {
     const Held first = left ? at_tensor_of(*left) : Held(), second = right ? at_tensor_of(*right) : Held();
     try {
+      if (operation == copy_operation) return first->copy_(*second), nullptr;
       return direct::tensor_of(!right  ? computed(operation, *first, number_of(*scalar))
                                : !left ? computed_from_right(operation, number_of(*scalar), *second)
                                        : computed(operation, *first, *second),
