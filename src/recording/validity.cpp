@@ -184,6 +184,23 @@ bool is_defined_as(PyObject* function, PyObject* known) noexcept {
          same(2, PyFunction_GET_KW_DEFAULTS(function));
 }
 
+/// Whether functools.lru_cache has a result for a key. It shows both to the collector, one after the other. The object
+/// that holds them does not tell: a cache that is full puts others into it.
+bool keeps(PyObject* cached, PyObject* key, PyObject* result) noexcept {
+  struct Search {
+    PyObject *key, *result, *before;
+    bool is_found;
+  } search{key, result, nullptr, false};
+  const visitproc visit = [](PyObject* seen, void* arg) {
+    auto& search = *static_cast<Search*>(arg);
+    search.is_found = search.is_found || (search.before == search.key && seen == search.result);
+    search.before = seen;
+    return 0;
+  };
+  Py_TYPE(cached)->tp_traverse(cached, visit, &search);
+  return search.is_found;
+}
+
 }  // namespace
 
 bool Binding::holds() const noexcept {
@@ -216,6 +233,8 @@ bool Binding::holds() const noexcept {
       return is_defined_as(whole, value.ptr());
     case Kind::bases:
       return reinterpret_cast<PyTypeObject*>(whole)->tp_mro == value.ptr();
+    case Kind::kept:
+      return keeps(whole, key.ptr(), value.ptr());
   }
   return false;
 }

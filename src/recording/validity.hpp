@@ -50,7 +50,7 @@ class Signature {
 
 /// Something of Python that must stay as it is. `recording/binding.py` makes them, and says what key and value are.
 struct Binding {
-  enum class Kind : uint8_t { item, absent, cell, items, slot, class_of, fields, function, bases };
+  enum class Kind : uint8_t { item, absent, cell, items, slot, class_of, fields, function, bases, kept };
   Kind kind;
   py::object holder, key, value;
 

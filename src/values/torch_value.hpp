@@ -23,8 +23,8 @@ inline bool is_in_place(std::string_view function) noexcept {
   return function.back() == '_' && function.substr(function.size() - 2) != "__";
 }
 
-/// Those with a name come last.
-struct TorchArgument {
+/// Those with a name come last. Hidden, since the core would export what the standard library makes of it.
+struct [[gnu::visibility("hidden")]] TorchArgument {
   TorchValue value;
   std::string_view name{};
 };

@@ -3,6 +3,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 
 def test_program_is_told_what_is_found(run) -> None:
@@ -35,7 +36,7 @@ def test_command_ends_with_one_if_something_is_wrong(command, tmp_path) -> None:
     assert "\nok    numpy: " in command("doctor").stdout
     for name in ("numpy", "torch"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('it is broken')\n")
-    package = str(tmp_path) + ":" + "python"
+    package = f"{tmp_path}:{Path(__file__).resolve().parents[2] / 'python'}"
     done = command("doctor", "--json", environment={"PYTHONPATH": package}, code=1, cold=True)
     report = json.loads(done.stdout)
     assert report["fine"] is False

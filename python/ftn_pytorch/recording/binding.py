@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..values.held import tables_in
+from ..values.held import entries_in, tables_in
 from ..values.kinds import Kind, base_of, kind_of
 
-ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES = range(9)
+ITEM, ABSENT, CELL, ITEMS, SLOT, CLASS, FIELDS, FUNCTION, BASES, KEPT = range(10)
 """Kinds of bindings, those of ``Binding`` in src/recording/validity.hpp."""
+
+_FEW = 16
+"""Results of a cache, all of which are looked at for each."""
 
 ANYTHING = NotImplemented
 """Stands for a value that may become another one."""
@@ -21,6 +24,7 @@ class Binding(NamedTuple):
     ITEM, ABSENT: an item of a dict. CELL: content of a cell. ITEMS: all items of a container in their order, keys and
     values in turn for a dict; the key is the class whose iterator tells them. SLOT: an attribute that is no item of a
     dict. CLASS: class of an object. FIELDS: the dict of its fields. FUNCTION: code and defaults. BASES: of a class.
+    KEPT: what functools.lru_cache with a limit has for a key.
     ``ANYTHING`` stands for a cell or a slot that holds nothing yet.
     """
 
@@ -40,11 +44,23 @@ def pairs_of(holder: Any) -> tuple[tuple[Any, Any], ...]:
     return tuple((key, dict.__getitem__(holder, key)) for key in base.__iter__(holder))
 
 
+def is_hidden(cached: Any) -> bool:
+    """Whether functools.lru_cache puts each new result into the object that held another, and has many."""
+    information = cached.cache_info()
+    return information.maxsize is not None and _FEW < information.maxsize <= information.currsize
+
+
 def results_kept(cached: Any, path: str) -> list[Binding]:
-    """That functools.lru_cache keeps what it has: else it is computed anew."""
+    """That functools.lru_cache keeps what it has: else it is computed anew.
+
+    Of one with a limit each result is looked for, or nothing may come to it: see ``is_hidden``.
+    """
     found = []
+    information = cached.cache_info()
+    if information.maxsize is not None and information.currsize <= _FEW:
+        return [Binding(KEPT, cached, key, each, f"a result of {path}") for key, each in entries_in(cached)]
     for table in tables_in(cached):
-        if all(kind_of(key) is Kind.CONSTANT for key in table):
+        if information.maxsize is None and all(kind_of(key) is Kind.CONSTANT for key in table):
             found += [Binding(ITEM, table, key, each, f"a result of {path}") for key, each in table.items()]
         else:
             found.append(all_of(table, f"results of {path}"))

@@ -29,7 +29,7 @@ from ..values.kinds import base_of, is_of_decimals, is_simple
 from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import binding, extension
-from .binding import ABSENT, ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding, all_of, pairs_of, results_kept
+from .binding import ABSENT, ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding, all_of, is_hidden, pairs_of, results_kept
 from .reads import Reads
 from .recorder import unseen
 from .tape import is_of_library, parameters_of, tried_in
@@ -346,6 +346,8 @@ class Watch:
 
     def _function(self, value: Any, path: str) -> None:
         if type(value) is CACHED:
+            if is_hidden(value):
+                self._refuse(f"{path} is a functools.lru_cache that is full: give it maxsize=None")
             self.bindings += results_kept(value, path)
         if not isinstance(value, FunctionType):
             return

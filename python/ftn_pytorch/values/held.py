@@ -52,12 +52,18 @@ def tables_in(cached: Any) -> list[dict[Any, Any]]:
     return [each for each in gc.get_referents(cached) if type(each) is dict and each is not fields]
 
 
+def entries_in(cached: Any) -> list[tuple[Any, Any]]:
+    """Keys and results of functools.lru_cache with a limit, whose links it shows to the collector."""
+    parts = gc.get_referents(cached)
+    threes = zip(parts, parts[1:], parts[2:])
+    return [(key, each) for key, each, kind in threes if type(kind) is type and kind.__name__ == _LINK]
+
+
 def results_in(cached: Any) -> Iterator[Any]:
     """What functools.lru_cache keeps. With a limit each is in a link of a chain, whose class is told behind it."""
     for table in tables_in(cached):
         yield from (each for each in list(table.values()) if type(each).__name__ != _LINK)
-    parts = gc.get_referents(cached)
-    yield from (each for each, kind in zip(parts, parts[1:]) if type(kind) is type and kind.__name__ == _LINK)
+    yield from (each for _, each in entries_in(cached))
 
 
 def dict_of_class(kind: type) -> dict[str, Any]:
