@@ -75,6 +75,8 @@ int32_t dtype_of(at::ScalarType type) noexcept {
 Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
   Array array;
   array.data = tensor.data_ptr();
+  if (!array.data && tensor.numel() > 0)
+    fail(FPT_ERR_RESULT_TYPE, "a tensor without memory (fake, meta or zero tensor) cannot be handed to Fortran");
   array.dtype = dtype_of(tensor.scalar_type());
   array.rank = static_cast<int32_t>(tensor.dim());
   if (!tensor.is_cpu()) array.device = {Device::cuda_type, tensor.get_device()};

@@ -47,7 +47,8 @@ std::string_view without(std::string_view name, std::string_view prefix) {
 
 /// Below torch, or below the class of the first argument: one of its own may have another function of that name.
 Ref function_of_torch(std::string_view name, PyObject* args) {
-  static PyObject* const torch = checked(PyImport_ImportModule("torch"), "torch").release();
+  static PyObject* torch = nullptr;  // under the lock of Python, which an import lets go: no static initialisation
+  if (!torch) torch = checked(PyImport_ImportModule("torch"), "torch").release();
   const std::string_view method = without(name, "Tensor.");
   const bool is_method = method != name && method.find('.') == method.npos;
   PyObject* type = is_method ? reinterpret_cast<PyObject*>(Py_TYPE(PyTuple_GET_ITEM(args, 0))) : torch;
@@ -93,8 +94,7 @@ PyObject* compare(PyObject* left, PyObject* right) {
 }
 
 PyObject* copy(PyObject* target, PyObject* value) {
-  static PyObject* const name = text_object("copy_").release();
-  return PyObject_CallMethodOneArg(target, name, value);
+  return PyObject_CallMethodOneArg(target, text_object("copy_").get(), value);
 }
 
 /// In the order of the constants in ftn_pytorch.h.

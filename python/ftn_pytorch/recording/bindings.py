@@ -79,7 +79,7 @@ class Watch:
         self._looked = 0
         self._is_busy = False
         self._switches: set[tuple[int, str]] = set()
-        self._asks_numbers = self._asks_descriptors = False
+        self._asks_numbers = self.asks_descriptors = False
         roots = [("", function), *(("an argument", each) for each in others)]
         self._walk = Walk(roots, is_narrow=True, skipped=ignored)
         self.names = self._walk.names
@@ -161,7 +161,7 @@ class Watch:
             self._bind_items(holder, path, keys, pairs)
         if self._asks_numbers:
             self._bind_settings()
-        if self._asks_descriptors or any("__get__" in names_in(code) for code in self._walk.codes):
+        if self.asks_descriptors or any("__get__" in names_in(code) for code in self._walk.codes):
             self.bindings.extend(self.whole)
         for kind, hooks in self._hooks_of_all():
             self._bind_items(hooks, f"hooks of all {kind}")
@@ -209,7 +209,7 @@ class Watch:
             self._weak[id(edge.value)] = (edge.value, edge.path)
         else:
             self._strong.add(id(edge.value))
-        self._asks_descriptors |= isinstance(edge.value, _DESCRIPTORS) and edge.by != By.FIELD
+        self.asks_descriptors |= isinstance(edge.value, _DESCRIPTORS) and edge.by != By.FIELD
         if is_of_decimals(edge.value):
             self._refuse(f"{edge.path} computes by the context of decimal, which may be another one: use floats")
         if type(edge.value) in (list, deque, dict):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -124,10 +124,11 @@ def is_only_added_to(node: ast.expr, syntax: Syntax) -> bool:
 
 
 class HandedOn:
-    """Tells whether a value only comes to stand in results, and in attributes and lists with these names."""
+    """Tells whether a value only comes to stand in results, and where code has written to known places."""
 
-    def __init__(self, prints: Footprints, names: frozenset[str]) -> None:
-        self._prints, self._names = prints, names
+    def __init__(self, prints: Footprints, nodes: Set[ast.AST]) -> None:
+        """nodes: expressions that were these places when they ran."""
+        self._prints, self._nodes = prints, nodes
         self._seen: set[ast.AST] = set()
         self.sums: list[ast.AST] = []
         """Statements that add it to what stands in a name of these."""
@@ -162,7 +163,7 @@ class HandedOn:
     def _may_stand_in(self, target: ast.AST, steps: Sequence[Step]) -> bool:
         (syntax, code, _), *callers = steps
         if not isinstance(target, ast.Name) or target.id not in syntax.variables:
-            return _name_of(target) in self._names and target not in self._prints.calls_code
+            return target in self._nodes and target not in self._prints.calls_code
         loads = syntax.loads(target.id)
         return loads is not None and all(
             self.holds([Step(syntax, code, each), *callers])
@@ -176,9 +177,3 @@ def is_appended_to(node: ast.AST, syntax: Syntax) -> bool:
     method = syntax.parents.get(node)
     call = syntax.parents.get(method) if isinstance(method, ast.Attribute) and method.attr == "append" else None
     return isinstance(call, ast.Call) and call.func is method and isinstance(syntax.parents.get(call), ast.Expr)
-
-
-def _name_of(node: ast.AST) -> Any:
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return node.slice.value
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .binding import Binding
+from .binding import CELL, SLOT, Binding
 from .bindings import Watch
 from .flows import HandedOn, Step, computed, is_appended_to, is_only_added_to, value_added
-from .footprints import NOWHERE, Access, Footprints, called_by, is_of_user, value_of
-from .places import Added, Appended, Guard, Place
+from .footprints import NOWHERE, Access, Footprints, called_by, is_of_user, is_own_field, value_of
+from .places import Added, Appended, Guard, Place, sum_of
 from .reads import Reads
 from .recorder import Recorder, Unrecordable, unseen
 from .returned import parts
@@ -30,6 +30,7 @@ from .syntax import positions_of, syntax_of
 from .tape import RECORDING
 
 _BY_TEXT = frozenset(("globals", "locals", "vars", "__dict__", "eval", "exec", "getattr", "attrgetter"))
+_BY_TEXT |= {"__get__", "__getattribute__", "getattr_static"}
 OF_COUNTS = "count in a tensor (n.add_(1)), or outside; what is no tensor must not change in a call"
 _WHOLE = ("__dict__", "__getstate__", "__reduce__", "__reduce_ex__", "__dir__")
 _BY_C = frozenset(("format", "format_map"))
@@ -48,6 +49,9 @@ class Way(NamedTuple):
     @property
     def is_number(self) -> bool:
         return type(self.to) in (int, float)
+
+    def is_that_of(self, other: Way) -> bool:
+        return self.key == other.key and self.place.is_that_of(other.place)
 
     def now(self) -> Way | None:
         """With what is there now; None if there is nothing like that."""
@@ -102,7 +106,10 @@ class Following:
         self._appended = dict.fromkeys(known.lists, 0)
         places = (*known.numbers, *(way.place for way in known.ways))
         self._names = frozenset(each.path if each.key is None else each.key for each in places)
-        self._kept = self._names | {way.key for way in known.ways}
+        self._owners: dict[int, type] = {}
+        """Classes of the objects whose fields are these numbers."""
+        self._nodes: set[ast.AST] = set()
+        """Where code has written to these numbers, and appended to these lists."""
         self._sums: dict[int, list[ast.AST]] = {}
         """Statements that add something else than constants to a number."""
         self._reads: Counter[int] = Counter()
@@ -134,18 +141,25 @@ class Following:
             raise Unrecordable(f"it changes {self._paths()}, and may read it by its name ({texts[0]})")
         for number, place in enumerate(self._known.numbers):
             times = self._told.times(place.holder, place.key)
-            is_seen = times is None and not watch.names & _BY_C
+            is_of_code = self._is_of_names(place) or is_own_field(self._owners.get(number), place.key)
+            is_seen = times is None and not watch.names & _BY_C and is_of_code
             is_whole = any(self._told.times(place.holder, each) for each in _WHOLE)
+            is_whole = is_whole or (place.kind == SLOT and watch.asks_descriptors)
             if is_whole or (times != self._reads[number] and not is_seen):
                 raise Unrecordable(f"it changes {place.path}, and something besides its code reads that")
         for way in self._known.ways:
             times = self._told.times(way.place.holder, way.place.key)
-            if times is not None and times != self._reads[id(way.place)]:
+            if times != self._reads[id(way.place)] and (times is not None or not _is_of_module(way.place)):
                 raise Unrecordable(f"something besides its code reads {way.place.path}, in which it changes something")
             if way.key is None:
                 watch.bindings.append(Binding(way.place.kind, way.place.holder, way.place.key, way.to, way.place.path))
         self._free()
         return [*self._numbers(), *self._lists()]
+
+    def _is_of_names(self, place: Place) -> bool:
+        """Whether code alone reads a number: by a global name, or by the names of a dict."""
+        ways = (way for way in self._known.ways if way.is_number)
+        return _is_of_module(place) or any(way.place.get() is place.holder for way in ways)
 
     def _paths(self) -> str:
         known = (*(place.path for place in self._known.numbers), *sorted(self._known.paths))
@@ -164,6 +178,9 @@ class Following:
 
     def _see_number(self, number: int, access: Access) -> None:
         place, before = self._known.numbers[number], self._before[number]
+        self._nodes.add(access.node)
+        if isinstance(access.node, ast.Attribute):
+            self._owners[number] = type(value_of(access.node.value, access.frame))
         added = self._added.get(number, [])
         self._reads[number] += not access.is_write
         if access.is_write:
@@ -178,13 +195,13 @@ class Following:
                 self._refuse(f"it reads {place.path} after it has changed it")
                 return
             found = computed(access.node, access.syntax, access.frame, self._names)
-            offset = sum(each for each in added if each is not None)
+            constants = tuple(each for each in added if each is not None)
             try:
-                value = found.of(before + offset)
+                value = found.of(sum_of(before, constants))
             except Exception:  # which the function is about to raise
                 self._refuse(f"{found.text} fails")
                 return
-            self.guards.append(Guard(place, type(before), offset, found.of, value, found.text))
+            self.guards.append(Guard(place, type(before), constants, found.of, value, found.text))
 
     def _numbers(self) -> Iterator[tuple[Any, Any]]:
         for number, place in enumerate(self._known.numbers):
@@ -196,15 +213,16 @@ class Following:
                     raise Unrecordable(f"it changes {place.path}{_values(before, now)}: {OF_COUNTS}")
                 yield place, now
             elif added:
-                if added == [None] and type(before) is int and type(now) is int:
-                    added = [now - before]
-                step = Added(place, tuple(each for each in added if each is not None))
                 of = [each for each in self.taken if each.is_free and _are_of(each.sums, self._sums[number])]
-                taken = tuple(each.value for each in of) if not step.numbers and len(of) == len(added) else ()
-                is_known = None not in added or bool(taken)
+                if added == [None] and not of and type(before) is int and type(now) is int:
+                    added = [now - before]
+                taken = tuple(each.value for each in of)
+                step = Added(place, () if of else tuple(each for each in added if each is not None))
+                is_known = len(of) == len(added) and (len(of) == 1 or all(map(_is_in_its_sum, of)))
+                is_known = is_known if of else None not in added
                 if not is_known or type(before) not in (int, float) or step.expected(before, taken) != now:
                     raise Unrecordable(f"it changes {place.path}{_values(before, now)}: {OF_COUNTS}")
-                self.guards.append(Guard(place, type(before), 0, lambda n: True, True, place.path))
+                self.guards.append(Guard(place, type(before), (), lambda n: True, True, place.path))
                 yield step, taken
             elif now is not before and now != before:
                 raise Unrecordable(f"it changes {place.path}{_values(before, now)}, and it is not known where")
@@ -231,6 +249,7 @@ class Following:
             self._refuse(f"it reads {way.place.path}, which grows in each call: read it outside")
             return
         self._appended[id(way.to)] += 1
+        self._nodes.add(node)
 
     def _lists(self) -> Iterator[tuple[Any, Any]]:
         for key, holder in self._known.lists.items():
@@ -280,7 +299,7 @@ class Following:
         assert self._footprints is not None
         for each in self.taken:
             if each.steps:
-                handed_on = HandedOn(self._footprints, self._kept)
+                handed_on = HandedOn(self._footprints, self._nodes)
                 each.is_free, each.sums = handed_on.holds(each.steps), handed_on.sums
 
     def _refuse(self, why: str) -> None:
@@ -301,6 +320,16 @@ def _code_of(function: Any) -> CodeType | None:
     while isinstance(function, FunctionType) and function.__code__ is _OF_NO_GRAD:
         function = vars(function).get("__wrapped__")
     return function.__code__ if isinstance(function, FunctionType) else None
+
+
+def _is_of_module(place: Place) -> bool:
+    """A global name, or a variable of functions: no code but that of functions reads them."""
+    return place.kind == CELL or (type(place.holder) is dict and "__builtins__" in place.holder)
+
+
+def _is_in_its_sum(number: Any) -> bool:
+    """Whether a number is taken in the statement that adds it, so that each run of that adds its own."""
+    return len(number.sums) == 1 and any(each is number.steps[0].node for each in ast.walk(number.sums[0]))
 
 
 def _are_of(statements: list[Any], others: list[Any]) -> bool:

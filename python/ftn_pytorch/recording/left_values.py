@@ -40,7 +40,7 @@ def found(watch: Watch, known: Known, values: Sequence[Any], following: Followin
     new = ""
     for each in watch.changed():
         changes = _changes_in(each)
-        if _grows(each, changes) and _note_list(each, watch, known):
+        if _grows(each, changes) and _note_list(each.holder, watch, known):
             new = new or _told(each)
             continue
         if not changes:
@@ -57,6 +57,7 @@ def found(watch: Watch, known: Known, values: Sequence[Any], following: Followin
             to = known.numbers if is_number else known.tensors
             to += [] if any(place.is_that_of(other) for other in to) else [place]
             new = new or (_told(each) if is_number else f"it puts another tensor into {place.path} in each call")
+    new = new or _other_names(watch, known)
     if new:
         raise Unrecordable(new)
     if not following.is_active and any(each.value is not None for each in following.taken):
@@ -87,19 +88,34 @@ def _way(name: Edge, key: Any, to: Any) -> Way | None:
     return Way(Place(kind, name.holder, None if kind == CELL else name.key, name.path), key, to)
 
 
-def _note_list(binding: Binding, watch: Watch, known: Known) -> bool:
+def _note_list(holder: Any, watch: Watch, known: Known) -> bool:
     """False where a list is reached by more than names and keys of dicts."""
     found: list[Way] = []
-    for edge in watch.edges.get(id(binding.holder), []):
+    for edge in watch.edges.get(id(holder), []):
         is_item = edge.by == By.ITEM and type(edge.holder) is dict
         for name in watch.edges.get(id(edge.holder), []) if is_item else [edge]:
-            if (way := _way(name, edge.key if is_item else None, binding.holder)) is None:
+            if (way := _way(name, edge.key if is_item else None, holder)) is None:
                 return False
             found.append(way)
         known.paths |= {edge.path}
     known.ways += found
-    known.lists[id(binding.holder)] = binding.holder
+    known.lists[id(holder)] = holder
     return bool(found)
+
+
+def _other_names(watch: Watch, known: Known) -> str:
+    """What has got another name since the attempt that has found it; that name is noted."""
+    now = Known()
+    counted = {id(way.place.get()) for way in known.ways if way.is_number}
+    for place in known.numbers:
+        if id(place.holder) in counted and id(place.holder) in watch.edges and not _note_item(place, watch, now):
+            raise Unrecordable(f"it changes {place.path}, to which more than names leads: {OF_COUNTS}")
+    for holder in known.lists.values():
+        if id(holder) in watch.edges and not _note_list(holder, watch, now):
+            raise Unrecordable("a list to which it appends is reached by more than names and keys of dicts")
+    others = [each for each in now.ways if not any(map(each.is_that_of, known.ways))]
+    known.ways += others
+    return f"it changes what {others[0].place.path} leads to, too: {OF_COUNTS}" if others else ""
 
 
 def _told(binding: Binding) -> str:

@@ -9,8 +9,9 @@ what is expected with what the function has left.
 from __future__ import annotations
 
 import itertools
+import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -88,9 +89,7 @@ class Added:
         self.place.back(before)
 
     def expected(self, before: Any, value: Any) -> Any:
-        for each in self.numbers or value:
-            before = before + each
-        return before
+        return sum_of(before, self.numbers or value)
 
     def put(self, value: Any) -> None:
         self.place.put(self.expected(self.place.get(), value))
@@ -168,11 +167,11 @@ TARGETS = (Place, Added, Appended, Stepped)
 
 
 class Guard(NamedTuple):
-    """What code makes of a number in a place, and of ``offset`` that it has added before; it must give ``value``."""
+    """What code makes of a number in a place, to which it has added ``added`` before; it must give ``value``."""
 
     place: Place
     kind: type
-    offset: Any
+    added: tuple[int | float, ...]
     computes: Callable[[Any], Any]
     value: Any
     text: str
@@ -181,8 +180,23 @@ class Guard(NamedTuple):
         now = self.place.get()
         if type(now) is not self.kind:
             return False
-        found = self.computes(now + self.offset if self.offset else now)
-        return type(found) is type(self.value) and (found == self.value or found != found)
+        try:
+            found = self.computes(sum_of(now, self.added))
+        except Exception:  # which the function is about to raise
+            return False
+        return type(found) is type(self.value) and _bits_of(found) == _bits_of(self.value)
+
+
+def sum_of(number: Any, added: Iterable[Any]) -> Any:
+    """One after the other, as code adds them: sums of floats depend on the order."""
+    for each in added:
+        number = number + each
+    return number
+
+
+def _bits_of(value: Any) -> Any:
+    """What tells zeros of other signs apart, and a number that is none from others."""
+    return struct.pack("d", value) if type(value) is float else value
 
 
 def _base_of(holder: Any) -> Any:

@@ -94,9 +94,13 @@ class DirectEngine : public Engine {
   Range memory_of(Tensor& tensor) override {
     const Held held = at_tensor_of(tensor);
     return translated([&] {
-      const at::Storage& storage = held->storage();
-      const auto* begin = static_cast<const char*>(storage.data());
-      return Range{begin, begin + storage.nbytes()};
+      try {
+        const at::Storage& storage = held->storage();
+        const auto* begin = static_cast<const char*>(storage.data());
+        return Range{begin, begin + storage.nbytes()};
+      } catch (...) {
+        rethrow_as_python();
+      }
     });
   }
 

@@ -155,6 +155,7 @@ bool Operators::matches(const c10::FunctionSchema& schema, const GivenArguments&
   const auto& declared = schema.arguments();
   const auto count = static_cast<std::size_t>(
       std::count_if(given.names.begin(), given.names.end(), [](std::string_view name) { return name.empty(); }));
+  if (count > declared.size()) return false;
   std::size_t used = count;
   for (std::size_t i = 0; i < declared.size(); ++i) {
     const c10::Argument& argument = declared[i];
