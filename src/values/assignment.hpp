@@ -19,7 +19,7 @@ void assign(const TensorPtr& target, const TensorPtr& value);
 
 /// Write values into a tensor that is memory of the caller, and has the graph of the value from then on. FPT_ERR_SHAPE,
 /// FPT_ERR_DTYPE: nothing is broadcast or converted.
-void write_through(const TensorPtr& target, const TensorPtr& value);
+void write_through(const TensorPtr& target, const TensorPtr& given);
 
 /// FPT_ERR_ARGUMENT for an array of NumPy, and for a view of a tensor with a graph: what the core writes would be no
 /// part of it.

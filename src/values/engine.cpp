@@ -20,7 +20,9 @@ std::atomic<Engine*> python{nullptr}, opened{nullptr};
 TorchValue call_torch(std::string_view function, const TorchArguments& given, bool same_layout) {
   if (std::optional<TorchValue> result = engine().call(function, given, same_layout)) return std::move(*result);
   tell_of_python(function);
-  return python_engine().call(function, given, same_layout).value();
+  std::optional<TorchValue> result = python_engine().call(function, given, same_layout);
+  if (!result) fail(FPT_ERR_INTERNAL, function, " of torch is called neither by libtorch nor by Python");
+  return std::move(*result);
 }
 
 TensorPtr call_for_tensor(std::string_view function, const TorchArguments& given, bool same_layout) {

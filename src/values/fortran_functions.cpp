@@ -13,6 +13,12 @@
 #include "values/engine.hpp"
 
 namespace fpt {
+namespace {
+
+TensorFacts facts_of(const TensorPtr& tensor) { return engine_of(*tensor).describe(*tensor); }
+int64_t rank_of(const TensorPtr& tensor) { return facts_of(tensor).rank(); }
+
+}  // namespace
 
 /// A call of one function: its arguments as torch takes them, and calls of torch with results of its layout.
 class FortranCall {
@@ -71,8 +77,6 @@ class FortranCall {
   /// Of an argument of torch; empty for one without.
   std::string_view name(int32_t index) const { return input(index).name; }
 
-  TensorFacts facts(const TensorPtr& tensor) const { return engine_of(*tensor).describe(*tensor); }
-  int64_t rank(const TensorPtr& tensor) const { return facts(tensor).rank(); }
   /// Axis of torch, from 0, for axis `number` of Fortran, from 1. FPT_ERR_ARGUMENT.
   int64_t axis(int64_t number, int64_t rank) const {
     if (number < 1 || number > rank)
@@ -108,7 +112,7 @@ class FortranCall {
   }
   /// All axes in the other order.
   TensorPtr permuted(const TensorPtr& tensor) const {
-    std::vector<int64_t> axes(static_cast<std::size_t>(rank(tensor)));
+    std::vector<int64_t> axes(static_cast<std::size_t>(rank_of(tensor)));
     std::iota(axes.rbegin(), axes.rend(), 0);
     return result_of("Tensor.permute", {{tensor}, {std::move(axes)}});
   }
@@ -158,7 +162,7 @@ TorchValue to(FortranCall& call) {
 TorchValue reduce(FortranCall& call) {
   const TensorPtr tensor = call.tensor(0);
   const bool keeps = call.logical(1);
-  const int64_t rank = call.rank(tensor);
+  const int64_t rank = rank_of(tensor);
   TorchArguments given{{tensor}};
   if (!call.has(2)) {
     if (call.function() == "logsumexp") {
@@ -182,7 +186,7 @@ TorchValue place(FortranCall& call) {
   const TensorPtr tensor = call.tensor(0);
   TorchArguments given;
   if (call.has(1))
-    given = {{tensor}, {call.axis(call.integer(1), call.rank(tensor))}};
+    given = {{tensor}, {call.axis(call.integer(1), rank_of(tensor))}};
   else
     given = {{call.in_order_of_fortran(tensor)}};
   return call.call("add", {{call.call(call.function(), given)}, {int64_t{1}}});
@@ -191,7 +195,7 @@ TorchValue place(FortranCall& call) {
 /// torch.softmax, cumsum, flip, sort, ... along an axis. Of values and places, the values.
 TorchValue along(FortranCall& call) {
   const TensorPtr tensor = call.tensor(0);
-  const int64_t axis = call.axis(call.integer(1), call.rank(tensor));
+  const int64_t axis = call.axis(call.integer(1), rank_of(tensor));
   if (call.function() == "flip") return call.call("flip", {{tensor}, {std::vector<int64_t>{axis}, "dims"}});
   return call.call(call.function(), {{tensor}, {axis, "dim"}});
 }
@@ -201,7 +205,7 @@ TorchValue join(FortranCall& call) {
   if (!call.has(1)) fail(FPT_ERR_ARGUMENT, "there are no tensors to join");
   std::vector<TensorPtr> tensors;
   for (int32_t i = 1; i < call.count(); ++i) tensors.push_back(call.tensor(i));
-  const int64_t rank = call.rank(tensors[0]) + (call.function() == "stack" ? 1 : 0);
+  const int64_t rank = rank_of(tensors[0]) + (call.function() == "stack" ? 1 : 0);
   const int64_t axis = call.axis(call.integer(0), rank);
   return call.call(call.function(), {{std::move(tensors)}, {axis}});
 }
@@ -217,7 +221,7 @@ TorchValue reshape(FortranCall& call) {
 /// Axis i of the result is axis order(i) of the tensor.
 TorchValue permute(FortranCall& call) {
   const TensorPtr tensor = call.tensor(0);
-  const int64_t rank = call.rank(tensor);
+  const int64_t rank = rank_of(tensor);
   std::vector<int64_t> axes = call.integers(1);
   for (int64_t& axis : axes) axis = call.axis(axis, rank);
   return call.call("Tensor.permute", {{tensor}, {call.ordered(std::move(axes))}});
@@ -226,7 +230,7 @@ TorchValue permute(FortranCall& call) {
 /// Elements first to last of an axis, both included, or to the end: a view.
 TorchValue slice(FortranCall& call) {
   const TensorPtr tensor = call.tensor(0);
-  const TensorFacts facts = call.facts(tensor);
+  const TensorFacts facts = facts_of(tensor);
   const int64_t axis = call.axis(call.integer(1), facts.rank()), extent = facts.shape[static_cast<std::size_t>(axis)];
   const int64_t first = call.integer(2), step = call.integer(3), last = call.has(4) ? call.integer(4) : extent;
   if (first < 1 || last > extent || step < 1)
@@ -264,7 +268,7 @@ TorchValue assigned_result(FortranCall& call) {
 TensorPtr loss_of(FortranCall& call, int32_t first) {
   TensorPtr target = call.tensor(first + 1);
   const std::string_view name = call.function();
-  if ((name == "cross_entropy" || name == "nll_loss") && !call.facts(target).is_inexact())
+  if ((name == "cross_entropy" || name == "nll_loss") && !facts_of(target).is_inexact())
     target = call.result_of("Tensor.to", {{target}, {std::string("int64"), "dtype"}});
   TorchArguments given{{call.tensor(first)}, {std::move(target)}};
   if (std::string reduction = call.text(first + 2); !reduction.empty())
@@ -359,7 +363,7 @@ FortranFunction fortran_function(std::string_view name) noexcept {
 TorchValue call_fortran(FortranFunction function, std::string_view name, Args inputs, bool same_layout) {
   const std::string_view own = without_room(name);
   const std::size_t point = own.find('.');
-  FortranCall call(point == own.npos ? std::string_view() : own.substr(point + 1), inputs, same_layout);
+  FortranCall call(point == std::string_view::npos ? std::string_view() : own.substr(point + 1), inputs, same_layout);
   try {
     return function(call);
   } catch (const Error& error) {

@@ -50,7 +50,7 @@ Ref function_of_torch(std::string_view name, PyObject* args) {
   static PyObject* torch = nullptr;  // under the lock of Python, which an import lets go: no static initialisation
   if (!torch) torch = checked(PyImport_ImportModule("torch"), "torch").release();
   const std::string_view method = without(name, "Tensor.");
-  const bool is_method = method != name && method.find('.') == method.npos;
+  const bool is_method = method != name && method.find('.') == std::string_view::npos;
   PyObject* type = is_method ? reinterpret_cast<PyObject*>(Py_TYPE(PyTuple_GET_ITEM(args, 0))) : torch;
   Ref found = Ref::borrow(type);
   for (std::string_view rest = is_method ? method : name; !rest.empty();) {
@@ -69,6 +69,7 @@ Ref object_for(const TorchArgument& given) {
 
 std::vector<int64_t> numbers_in(PyObject* tuple) {
   std::vector<int64_t> numbers;
+  numbers.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(tuple)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
     numbers.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)));
   if (PyErr_Occurred()) throw_python_error("numbers of torch");

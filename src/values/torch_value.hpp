@@ -26,7 +26,7 @@ inline bool is_in_place(std::string_view function) noexcept {
 /// Those with a name come last. Hidden, since the core would export what the standard library makes of it.
 struct [[gnu::visibility("hidden")]] TorchArgument {
   TorchValue value;
-  std::string_view name{};
+  std::string_view name{};  // NOLINT(readability-redundant-member-init): GCC misses it in {{tensor}}
 };
 using TorchArguments = std::vector<TorchArgument>;
 
@@ -40,7 +40,9 @@ struct TensorFacts {
   bool is_of_torch = true;  ///< else an array of NumPy
 
   /// Real or complex.
-  bool is_inexact() const noexcept { return dtype.find("loat") != dtype.npos || dtype.find("omplex") != dtype.npos; }
+  bool is_inexact() const noexcept {
+    return dtype.find("loat") != std::string::npos || dtype.find("omplex") != std::string::npos;
+  }
   int64_t rank() const noexcept { return static_cast<int64_t>(shape.size()); }
 };
 
