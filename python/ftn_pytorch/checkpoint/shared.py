@@ -20,7 +20,7 @@ from ..script.conventions import RESTORE, SAVE, SHARED
 from ..system import fair_lock, process
 from ..values import is_tensor
 from ..values.encoding import LABEL, TAG
-from . import agreement, file, folder, together
+from . import file, folder, together
 from . import content as contents
 from .base import SHARED_KEY as KEY
 from .base import Checkpoint, is_of, texts_in
@@ -149,17 +149,10 @@ def restore(checkpoint: Checkpoint, ours: Communicator, path: str, step: int | N
     else:
         warnings.clear()  # rank 0 tells what was passed over
     only = None if ours.rank < steps[entry.step].ranks else frozenset(shared[0].get(KEY, ()))
-    failure: Exception | None = None
-    with process.warnings_held() as later:
-        try:
-            # Not while it waits for other ranks: one may wait for a step that a thread makes here with this lock.
-            with fair_lock.lock():
-                checkpoint._apply(content, entry.path, shared, only)
-        except Exception as refused:
-            failure = refused
-    told = [*warnings, *agreement.of_all(later, os.path.dirname(entry.path), path)]
-    outcomes, _ = agreement.exchange(ours, _PURPOSE, failure, told)
-    agreement.require_all(outcomes, failure, "has restored nothing, but this one has")
+    what = "has restored nothing, but this one has"
+    # The lock is not held while it waits for other ranks: one may wait for a step that a thread makes here with it.
+    with together.on_all(ours, _PURPOSE, what, os.path.dirname(entry.path), path, warnings), fair_lock.lock():
+        checkpoint._apply(content, entry.path, shared, only)
     return entry
 
 
@@ -171,25 +164,18 @@ def _place(path: str, found: _Step, step: int, rank: int) -> str:
 def _agreed(ours: Communicator, path: str, step: int | None) -> dict[int, _Step]:
     """Checkpoints that this rank may take together with the others, latest first."""
     own = file.resolve(path)
-    failure: Exception | None = None
-    mine: dict[int, Any] = {}
-    try:
+    with together.on_all(ours, _PURPOSE, "cannot say what it has") as turn:
         there = folder.listed(own) if os.path.isdir(own) else []
-        mine = {entry.step: _described(entry.path) for entry in there}
-    except Exception as refused:
-        failure = refused
-    outcomes, everywhere = agreement.exchange(ours, _PURPOSE, failure, value=mine)
-    agreement.require_all(outcomes, failure, "cannot say what it has")
-    files = [{int(key): about for key, about in each.items()} for each in everywhere]
+        turn.value = {entry.step: _described(entry.path) for entry in there}
+    files = [{int(key): about for key, about in each.items()} for each in turn.everywhere]
     complete: dict[int, _Step] = {}
     for each in sorted(set().union(*files), reverse=True):
         found = _found(each, files)
         if found is not None:
             complete[each] = found
     if not any(files):
-        with process.warnings_held() as warnings:
+        with together.on_all(ours, _PURPOSE, "cannot make its folder", own, path):
             folder.prepare(own)
-        agreement.exchange(ours, _PURPOSE, None, agreement.of_all(warnings, own, path))
         raise FtnPytorchError("NO_CHECKPOINT", f"{own} holds no checkpoint, nor do the folders of the other ranks")
     allowed = [each for each in complete if step is None or each <= step]
     if not allowed or (step is not None and allowed[0] != step):
@@ -243,11 +229,8 @@ def _read_on_all(
     checkpoint: Checkpoint, ours: Communicator, entry: folder.Entry, path: str, found: _Step
 ) -> tuple[Any, Any]:
     """Content that is of this rank, and that of the file of rank 0; the failure of any rank is one of all."""
-    failure: Exception | None = None
-    content: Any = None
-    shared: Any = None
     first = _place(path, _Step(0, ()), entry.step, ours.rank)
-    try:
+    with together.on_all(ours, _PURPOSE, "cannot read its part"):
         content = checkpoint._read(entry.path)
         shared = content if entry.path == first else None
         if ours.rank < found.ranks and found.holders[ours.rank] != ours.rank:
@@ -261,10 +244,6 @@ def _read_on_all(
                 f"would begin with a network of their own. Say in the script what is the same on all ranks, "
                 f'{SHARED} = ["net"], before it is written',
             )
-    except Exception as refused:
-        failure = refused
-    outcomes, _ = agreement.exchange(ours, _PURPOSE, failure)
-    agreement.require_all(outcomes, failure, "cannot read its part")
     return content, shared
 
 

@@ -9,18 +9,20 @@ Which ranks do so is decided anew for each checkpoint, from what all ranks tell.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
+import json
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FtnPytorchError
-from ..ranks import equality
+from ..errors import FtnPytorchError, describe
+from ..ranks import common_warnings, equality
 from ..ranks.communicator import Communicator
 from ..system import fair_lock, process, trial
 from ..values import plain
-from . import agreement, file, folder
+from . import file, folder
 from .base import is_of
 
 if TYPE_CHECKING:
@@ -31,50 +33,74 @@ MARK, PARTS = "together", "parts"
 """In the description of a file: what all files of one checkpoint have alike, and the other ranks whose state it has."""
 
 
+@dataclasses.dataclass
+class Turn:
+    """What a rank tells the others at the end of ``on_all``, which JSON can hold, and what all have told."""
+
+    value: Any = None
+    everywhere: Sequence[Any] = ()
+
+
+@contextlib.contextmanager
+def on_all(
+    ours: Communicator, purpose: str, what: str, own: str = "", path: str = "", warnings: Sequence[str] = ()
+) -> Iterator[Turn]:
+    """A block that all ranks run: none goes on alone. Where it fails on one, others raise that this rank ``what``.
+
+    Warnings come once, after these others, from rank 0; ``own``, a folder of one rank, is ``path`` in them, in which
+    ``%r`` is the rank.
+    """
+    turn, failure = Turn(), None
+    with process.warnings_held() as held:
+        try:
+            yield turn
+        except Exception as found:
+            failure = found
+    told = [*warnings, *(text.replace(own, os.path.realpath(path)) if own else text for text in held)]
+    mine = json.dumps([None if failure is None else describe(failure, ""), told, turn.value])
+    everywhere = [json.loads(text) for text in ours.gather(mine, purpose=purpose)]
+    common_warnings.tell(ours.rank, [warned for _, warned, _ in everywhere])
+    turn.everywhere = [value for _, _, value in everywhere]
+    if failure is not None:
+        raise failure
+    for rank, (outcome, _, _) in enumerate(everywhere):
+        if outcome is not None:
+            raise FtnPytorchError(outcome[0], f"rank {rank} {what}: {outcome[1]}")
+
+
 def write(
     checkpoint: Checkpoint,
     ours: Communicator,
     path: str,
     keep: int,
     step: int | None,
-    describe: Callable[[], dict[str, str]],
+    described: Callable[[], dict[str, str]],
     refuse: Callable[[Sequence[str], Mapping[str, str]], None],
 ) -> str:
     """As ``Checkpoint.write`` on all ranks, which must all call it; the path of the file with the state of this one.
 
     The failure of a rank is one of all, and then nothing new stays. ARGUMENT for other steps on other ranks.
-    ``describe``: what must be the same on all ranks, by name. ``refuse``: raises if it is not, from the digests of all
+    ``described``: what must be the same on all ranks, by name. ``refuse``: raises if it is not, from the digests of all
     ranks and the descriptions of this one.
     """
     session = checkpoint._session
     own = session.resolved(path)
     if trial.is_on():
         return own
-    digest, encoded, following = "", None, 0
-    descriptions: dict[str, str] = {}
-    failure: Exception | None = None
-    with process.warnings_held() as warnings:
-        try:
-            with fair_lock.lock():
-                descriptions = describe()
-                encoded = checkpoint._encoded(own)
-                following = session.next_step(own) if step is None else step
-                digest = equality.short(descriptions)
-        except Exception as found:
-            failure = found
-    is_bare = encoded is not None and all(is_of(name, checkpoint._shared) for name in encoded[1]["objects"])
-    told = [digest, socket.gethostname(), is_bare, plain(step), following, os.urandom(8).hex()]
-    outcomes, everywhere = agreement.exchange(ours, PURPOSE, failure, agreement.of_all(warnings, own, path), told)
-    digests, nodes, bare, steps, proposals, marks = zip(*everywhere)
-    if all(digests):
-        refuse(digests, descriptions)
-    agreement.require_all(outcomes, failure, "cannot write its part")
+    with on_all(ours, PURPOSE, "cannot write its part", own, path) as turn, fair_lock.lock():
+        descriptions = described()
+        encoded = checkpoint._encoded(own)
+        following = session.next_step(own) if step is None else step
+        is_bare = all(is_of(name, checkpoint._shared) for name in encoded[1]["objects"])
+        told = [equality.short(descriptions), socket.gethostname(), is_bare, plain(step), following]
+        turn.value = [*told, os.urandom(8).hex()]
+    digests, nodes, bare, steps, proposals, marks = zip(*turn.everywhere)
+    refuse(digests, descriptions)
     if len(set(steps)) > 1:
         listed = ", ".join(f"{each} on rank {steps.index(each)}" for each in dict.fromkeys(steps))
         raise FtnPytorchError("ARGUMENT", f"{PURPOSE}: the ranks write different steps: {listed}")
     # Ranks that wrote nothing before have another one that follows.
     step = max(proposals)
-    assert encoded is not None
     writers = writers_of(nodes, bare)
     place = _write_files(checkpoint, ours, path, keep, step, encoded, writers, marks[0])
     with fair_lock.lock():
@@ -105,16 +131,17 @@ def _write_files(
     session, writer = checkpoint._session, writers[ours.rank]
     own = session.resolved(path)
     place = os.path.join(os.path.abspath(path.replace("%r", str(writer))), folder.name_of(step))
-    failure: Exception | None = None
-    part = b""
-    with process.warnings_held() as warnings:
-        try:
-            if writer != ours.rank:
-                part = _part(checkpoint, step, encoded, mark)
-        except Exception as found:
-            failure = found
-        parts = _collected(ours, writers, part)
-        try:
+    part, failure, is_written = b"", None, False
+    try:
+        with on_all(ours, PURPOSE, "has not written its file, so there is no checkpoint of this step", own, path):
+            try:
+                if writer != ours.rank:
+                    part = _part(checkpoint, step, encoded, mark)
+            except Exception as found:
+                failure = found
+            parts = _collected(ours, writers, part)
+            if failure is not None:
+                raise failure
             with fair_lock.lock():
                 if writer != ours.rank:
                     session.place_elsewhere(own, keep, step)
@@ -122,13 +149,12 @@ def _write_files(
                     place, _ = session.place(file.resolve(path), keep, step)
                     more = {MARK: mark, PARTS: list(map(int, parts))}
                     file.write(place, *checkpoint._content_of(step, encoded, more, parts), read=checkpoint._check)
-        except Exception as found:
-            failure = failure or found
-    outcomes, _ = agreement.exchange(ours, PURPOSE, failure, agreement.of_all(warnings, own, path))
-    if any(outcomes) and failure is None and writer == ours.rank:
-        with contextlib.suppress(OSError):
-            os.unlink(place)
-    agreement.require_all(outcomes, failure, "has not written its file, so there is no checkpoint of this step")
+                    is_written = True
+    except Exception:
+        if is_written:
+            with contextlib.suppress(OSError):
+                os.unlink(place)
+        raise
     return place
 
 
