@@ -18,7 +18,6 @@ from . import archive, content, file, folder, resumption
 from .capture import Collector
 from .comparing import CLASS, TO
 from .content import NOT_UNDERSTOOD, not_understood, told
-from .description import RANK_OF_JOB, describe
 from .restoring import Rebind, Restorer, plain
 
 # In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
@@ -221,7 +220,7 @@ class Checkpoint:
         return encoder, state, {name: encoder.arrays[name] for name in dict.fromkeys(texts_in(state, "at"))}
 
     def _about(self, step: int | None, kind: str, encoder: Collector) -> dict[str, Any]:
-        about = {**describe(step, kind), LEFT_OUT: sorted(encoder.left_out)}
+        about = {**file.describe(step, kind), LEFT_OUT: sorted(encoder.left_out)}
         if self._shared:
             about[SHARED_KEY] = sorted(self._shared)
         return about
@@ -369,7 +368,7 @@ def refuse_other_rank(path: str) -> None:
     about = file.description(path) if job is not None else None
     if about is None or about.get("job") != job:
         return
-    rank, writer = launcher.launched_rank_and_size()[0], about.get(RANK_OF_JOB, about.get("rank"))
+    rank, writer = launcher.launched_rank_and_size()[0], about.get(file.RANK_OF_JOB, about.get("rank"))
     if writer != rank:
         raise FtnPytorchError(
             "LOCKED",

@@ -13,21 +13,28 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
 import re
+import socket
 import struct
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from .._version import __version__
 from ..errors import FtnPytorchError
 from ..ranks import own_rank
 from ..script import loading
-from ..system import files
+from ..system import files, launcher
+from ..values import loaded, plain
 from .lock import Lock
 
 FORMAT = 3
 """What is written. Format 1, which held less of what a script writes to, is read as well."""
 CHECKPOINT, RECORDING = 0, 1
 """Kinds of files. A saved recording is a checkpoint with tapes in its archive."""
+# Ranks of several communicators may have the same number, but not in their job.
+RANK_OF_JOB = "rank_of_job"
 _TYPES = {"step": int, "archive": str, "rank": int, "ranks": int, "together": str}
 _LISTS = {"left_out": str, "shared": str, "parts": int}
 # Stands within the first bytes of every archive of ours, so that a file that was cut off is told from a foreign one.
@@ -64,6 +71,25 @@ class _Stream:
 
     def flush(self) -> None:
         self._raw.flush()
+
+
+def describe(step: int | None, kind: str) -> dict[str, Any]:
+    """What a file says of itself. ``archive`` is the kind of its archive: how it must be read."""
+    rank, size = own_rank.rank_and_size()
+    versions = {name: getattr(loaded(name), "__version__", None) for name in ("numpy", "torch")}
+    return {
+        "step": plain(step),
+        "archive": kind,
+        "library": __version__,
+        "python": platform.python_version(),
+        **{name: None if version is None else str(version) for name, version in versions.items()},
+        "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "host": socket.gethostname(),
+        "rank": rank,
+        "ranks": size,
+        "job": launcher.job(),
+        RANK_OF_JOB: launcher.launched_rank_and_size()[0],
+    }
 
 
 def resolve(file: str) -> str:

@@ -14,9 +14,8 @@ from ..values.encoding import OBJECT, TAG
 from ..values.graph import Node
 from ..values.kinds import Kind
 from .comparing import AT, CLASS, GONE, TO, variables_of
-from .networks import difference
 from .restoring import Restorer, Step, Undo, has_tag
-from .stateful import access_to, is_trainable
+from .stateful import access_to, difference, is_trainable
 
 _CANNOT = "cannot be taken back: start the program again"
 

@@ -14,7 +14,7 @@ from ..values import is_tensor, loaded
 from ..values.contents import fields_in
 from ..values.encoding import Unstorable
 from ..values.kinds import Kind, kind_of
-from .networks import copy_tensor, difference
+from .stateful import copy_tensor, difference
 
 MADE = "made"
 """The tag of an optimizer or a scheduler that a call has made."""

@@ -32,10 +32,24 @@ from ..values.encoding import (
 )
 from ..values.graph import Graph
 from ..values.kinds import ATOMS
-from . import networks, optimizers
+from . import optimizers
 from .capture import WEAK
-from .networks import copy_tensor, difference, is_field, misfits_of
-from .stateful import Access, access_to, holds, is_module, is_namespace, is_optimizer, is_trainable, label_of
+from .stateful import (
+    Access,
+    access_to,
+    copy_tensor,
+    difference,
+    holds,
+    is_field,
+    is_module,
+    is_namespace,
+    is_optimizer,
+    is_trainable,
+    label_of,
+    load_network,
+    misfits_of,
+    undo_of_network,
+)
 
 Rebind = Callable[[Any], None]
 Undo = Callable[[], Any]
@@ -143,7 +157,7 @@ class Restorer:
             misfits = misfits_of(live.state_dict(), state, path)
             # What refuses to load a state refuses it then, and what was loaded before is undone.
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
-            self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: networks.undo_of(live)))
+            self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: undo_of_network(live)))
         elif is_optimizer(live):
             node = None if self.first is None else self.first.node_of(live)
             here = live.param_groups if node is None else self.first.groups_of(node)  # type: ignore[union-attr]
@@ -167,7 +181,7 @@ class Restorer:
         requires_grad = tree.get("requires_grad", {})
         if not all(map(is_tensor, (gradients or {}).values())):
             raise ValueError(f"{path} has gradients that are no tensors")
-        return lambda: networks.load(live, state, training, requires_grad, gradients)
+        return lambda: load_network(live, state, training, requires_grad, gradients)
 
     def _gradients_of(self, trees: Mapping[str, Any]) -> dict[str, Any]:
         """Without those whose arrays are not there: a program without Python has taken them away since."""

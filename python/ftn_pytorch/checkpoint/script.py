@@ -30,7 +30,6 @@ from .base import COMPARED, LEFT_OUT, SHARED_KEY, Checkpoint, Saved, is_of, miss
 from .capture import Collector
 from .comparing import Changes
 from .content import NOT_UNDERSTOOD, not_understood
-from .description import describe
 from .folder import Session
 from .going_back import GoingBack
 from .restoring import Rebind, Restorer
@@ -339,7 +338,7 @@ class _HookedCheckpoint(shared.RanksCheckpoint):
             with open(part, "rb") as written:
                 file.write(
                     path,
-                    describe(step, _HOOKED),
+                    file.describe(step, _HOOKED),
                     lambda stream: shutil.copyfileobj(written, stream, 1 << 20),
                     read=self._check,
                 )

@@ -20,8 +20,8 @@ from ..script.conventions import RESTORE, SAVE, SHARED
 from ..system import fair_lock, process
 from ..values import is_tensor
 from ..values.encoding import LABEL, TAG
-from . import file, folder, together
 from . import content as contents
+from . import file, folder, together
 from .base import SHARED_KEY as KEY
 from .base import Checkpoint, is_of, texts_in
 from .capture import Collector

@@ -14,8 +14,7 @@ from ..opening import open_runner
 from ..script.conventions import FORWARD
 from ..script.framework import NUMPY
 from ..system import files
-from ..values import differences, results
-from ..values.host_tensors import as_tensor
+from ..values import as_tensor, differences, results
 from .example_inputs import InputSpec
 
 

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import Dataset
 
 from ..errors import FtnPytorchError
-from ..values.host_tensors import as_tensor
+from ..values import as_tensor
 from . import storage
 from .priorities import Priorities
 from .unrecorded import Number, unrecorded

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import FtnPytorchError
-from ..values.host_tensors import as_tensor
+from ..values import as_tensor
 
 
 class Transitions(NamedTuple):

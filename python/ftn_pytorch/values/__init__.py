@@ -40,3 +40,10 @@ def plain(value: Any) -> Any:
 def dtype_name(array: Any) -> str:
     """The type of a tensor or array as both torch and NumPy call it, such as "float32"."""
     return str(array.dtype).removeprefix("torch.")
+
+
+def as_tensor(value: Any) -> Any:
+    """A tensor where it is; anything else as one on the host, whatever torch's default device is."""
+    import torch
+
+    return value if isinstance(value, torch.Tensor) else torch.as_tensor(value, device="cpu")
