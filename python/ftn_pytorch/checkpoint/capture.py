@@ -8,7 +8,7 @@ import gc
 import sys
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
@@ -152,9 +152,7 @@ class Collector(Encoder):
             if (kind := random_states.kind_of_generator(value)) is not None and self._first is not None:
                 return {TAG: "generator", "type": kind, "state": self.encode_state(access.get(), path)}
             if self._first is not None and not self._is_within_state:
-                if (made := self._remade(value, access.get, path)) is None:
-                    raise Unstorable(f"{path} is {type_of(value)}, made after the load")
-                return made
+                return self._remade(value, path)
             if self._is_within_state or self._is_replaced:
                 raise Unstorable(f"{path} is {type_of(value)}")
             return self.with_state(value, path)
@@ -166,26 +164,26 @@ class Collector(Encoder):
             return None
         return self._instance(value, path) if self._makes_again(value) else self._callable(value, path)
 
-    def _remade(self, value: Any, get: Callable[[], Any], path: str) -> dict | None:
-        """The tree of an object with a state that a call has made, if a restart can make it of that."""
-        if user_objects.is_plain(type(value)):
+    def _remade(self, value: Any, path: str) -> dict:
+        """The tree of an object with a state that a call has made, if a restart can make it of its fields."""
+        kind = type(value)
+        if optimizers.is_its_state(value):
+            self._refuse_kept_elsewhere(value, path)
+            tree = self._instance(value, path, value.__getstate__())
+            self._objects[path], self.trees[path] = value, tree["fields"]
+            return tree
+        if user_objects.is_plain(kind) or (kind_of(value) is Kind.SCHEDULER and optimizers.is_of_torch(kind)):
             return self._instance(value, path)
-        made = {TAG: optimizers.MADE, "type": user_objects.name_of(type(value))}
-        if optimizers.can_be_made(value):
-            if any(self._known(each) is not None for each in value.param_groups):
-                raise Unstorable(f"{path} has a group of another optimizer, made after the load")
-            defaults = self.encode_state(value.defaults, path)
-            return {**self.with_state(value, path), **made, **self.groups_of(value, path), "defaults": defaults}
-        if optimizers.is_its_state(value, state := get()):
-            optimizer = self._encode(value.optimizer, f"{path}.optimizer")
-            return {**made, "optimizer": optimizer, "state": self.encode_state(state, path)}
-        return None
+        raise Unstorable(f"{path} is {type_of(value)}, made after the load")
 
-    def groups_of(self, optimizer: Any, path: str) -> dict[str, Any]:
-        """The groups of an optimizer and the tensors in them, which a restart finds by their names."""
+    def _refuse_kept_elsewhere(self, optimizer: Any, path: str) -> None:
         every = [each for group in optimizer.param_groups for each in group["params"]]
         if any((node := self._known(each)) is not None and node.is_closed for each in every):
             raise Unstorable(f"{path} trains tensors of an object that keeps its state itself, made after the load")
+
+    def groups_of(self, optimizer: Any, path: str) -> dict[str, Any]:
+        """The groups of an optimizer and the tensors in them, which a restart finds by their names."""
+        self._refuse_kept_elsewhere(optimizer, path)
         groups = self._items(optimizer.param_groups, f"{path}.param_groups")
         return {"groups": groups, "parameters": [self._items(each["params"], path) for each in optimizer.param_groups]}
 
@@ -293,11 +291,11 @@ class Collector(Encoder):
                     self.forget(met)
         return found
 
-    def _instance(self, value: Any, path: str) -> dict:
+    def _instance(self, value: Any, path: str, fields: Mapping[str, Any] | None = None) -> dict:
         if self._first is not None and self._find_type(user_objects.name_of(type(value))) is not type(value):
             raise Unstorable(f"{path} is {type_of(value)}, and nothing finds this class by its name")
         named = {}
-        for name, each in user_objects.fields(value).items():
+        for name, each in (user_objects.fields(value) if fields is None else fields).items():
             place = f"{path}.{name}"
             if place in self._transient or contents.is_aside(each):
                 self.left_out[place] = "transient" if place in self._transient else type_of(each)

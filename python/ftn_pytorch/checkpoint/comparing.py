@@ -246,7 +246,7 @@ class Changes(Collector):
             raise Unstorable(f"{name} has spawned others since the load, which its state does not tell")
         if node.mark == old.mark or None in (node.mark, old.mark):
             return False
-        if optimizers.can_be_made(node.value):
+        if optimizers.is_its_state(node.value):
             return True
         what = "groups of parameters" if is_optimizer(node.value) else "parameters or buffers"
         raise Unstorable(

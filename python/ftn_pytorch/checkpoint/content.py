@@ -10,17 +10,14 @@ from typing import Any, BinaryIO
 
 from ..errors import FtnPytorchError, summary
 from ..values import random_states, user_objects
-from ..values.encoding import CYCLE, INSTANCE, LABEL, OBJECT, SAME, TAG, VIEW, Decoder, FindType, Unstorable
+from ..values.encoding import CYCLE, INSTANCE, OBJECT, TAG, FindType, Unstorable
 from ..values.graph import Graph
 from . import archive, file
-from .capture import WEAK
-from .optimizers import MADE
+from .comparing import AT, GONE
+from .restoring import TreeDecoder
 
 NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 """What decoding raises where nobody has written the content so."""
-
-# Another object is needed for these, which they change or are part of.
-_IN_OTHERS = (VIEW, WEAK, MADE, "method", "partial", "gone", "position", "identity", "generator")
 
 Content = tuple[dict[str, Any], Any, dict[str, Any], Mapping[str, Any]]
 """Description, state (None if a hook of a script has written it), arrays by name, parts by the number of a rank."""
@@ -53,12 +50,8 @@ def _decode(found: Content, path: str, find_type: FindType, first: Graph | None)
         kind = find_type(name)
         return user_objects.without_code(kind) if isinstance(kind, type) and user_objects.is_plain(kind) else kind
 
-    reader = _Reader(found[2], find, knows=(lambda code: False) if first is None else first.knows)
     try:
-        reader.value(found[1])
-        lost = reader.asked - reader.known.keys() - (set() if first is None else first.named.keys())
-        if lost:
-            raise Unstorable(f"it refers to {min(lost)}, which is not there")
+        _Reader(found[2], find, first).value(found[1])
     except NOT_UNDERSTOOD as failure:
         raise not_understood(path, failure) from failure
 
@@ -73,28 +66,22 @@ class _InPlace:
         raise Unstorable(f"{self._kind} stands in a set, or as a key, where no restart can put it back")
 
 
-class _Reader(Decoder):
-    """Makes what can be made, but for what is changed in place, or lies in something else."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.asked: set[str] = set()
+class _Reader(TreeDecoder):
+    """Makes what can be made, but for what is changed in place, or is made of code of the script."""
 
     def value(self, tree: Any) -> Any:
-        if not isinstance(tree, dict) or (tag := tree.get(TAG)) is None:
+        tag = tree.get(TAG) if isinstance(tree, dict) else None
+        if tag == "tensor":  # its device may not be here
+            tree = {key: each for key, each in tree.items() if key != "device"}
+        elif tag == "defaultdict" and tree["factory"] == "":  # a dict is filled that has its function without a name
+            tree = {**tree, TAG: "dict"}
+        is_of_code = tag in ("method", "partial")
+        is_unknown = tag == INSTANCE and self.find_type(tree["type"]) is None
+        if not (is_of_code or is_unknown or tag in (CYCLE, OBJECT, GONE, AT)):
             return super().value(tree)
-        if tag == SAME:
-            self.asked.add(tree[LABEL])
-            return object()
-        if tree.get("factory") == "":  # a dict is filled that has its function without a name
-            return super().value({**tree, TAG: "dict"})
-        is_unknown = tag == INSTANCE and ("foreign" in tree or self.find_type(tree["type"]) is None)
-        if not is_unknown and tag not in (CYCLE, OBJECT, *_IN_OTHERS):
-            # the device may not be here
-            return super().value({key: each for key, each in tree.items() if tag != "tensor" or key != "device"})
         # A program without Python takes gradients away, and a restart passes over these.
         super().value({key: each for key, each in tree.items() if key not in (TAG, "gradients")})
-        return self._made(tree, object() if tag in _IN_OTHERS else _InPlace(tree.get("type", "what refers to itself")))
+        return self._made(tree, object() if is_of_code else _InPlace(tree.get("type", "what refers to itself")))
 
 
 def not_understood(path: str, failure: Exception) -> FtnPytorchError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Optimizers of torch: what of one cannot be written, whether its next step takes a state, and how one is made anew."""
+"""Optimizers of torch: what of one cannot be written, whether its next step takes a state, and what one is made of."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ from ..values.contents import fields_in
 from ..values.encoding import Unstorable
 from ..values.kinds import Kind, kind_of
 from .stateful import copy_tensor, difference
-
-MADE = "made"
-"""The tag of an optimizer or a scheduler that a call has made."""
-PARTS = ("groups", "defaults", "optimizer", "state")
 
 
 def require_groups(optimizer: Any, path: str) -> None:
@@ -45,39 +41,20 @@ def _has_state_of_torch(optimizer: Any) -> bool:
     return bool(type(optimizer).state_dict is loaded("torch").optim.Optimizer.state_dict)
 
 
-def can_be_made(value: Any) -> bool:
+def is_of_torch(kind: Any) -> bool:
+    """True for a class of optimizers or schedulers that torch brings: their fields are all that they are."""
+    torch = loaded("torch")
+    kinds = () if torch is None else (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
+    return isinstance(kind, type) and kind.__module__.startswith("torch.optim") and issubclass(kind, kinds)
+
+
+def is_its_state(optimizer: Any) -> bool:
     """True for an optimizer that is its groups, its state, and what torch puts into the class."""
-    if kind_of(value) is not Kind.OPTIMIZER or not type(value).__module__.startswith("torch.optim"):
+    if kind_of(optimizer) is not Kind.OPTIMIZER or not is_of_torch(type(optimizer)):
         return False
-    own = [each for name, each in fields_in(value, Kind.OPTIMIZER).items() if name != "defaults"]
+    own = [each for name, each in fields_in(optimizer, Kind.OPTIMIZER).items() if name != "defaults"]
     # A scheduler counts the steps of its optimizer, for a warning.
-    return not any(private_names.hooks_of(value)) and all(kind_of(each) is Kind.INSTALLED for each in own)
-
-
-def is_its_state(value: Any, state: Any) -> bool:
-    """True for a scheduler of torch that is its state and its optimizer, and nothing else."""
-    if kind_of(value) is not Kind.SCHEDULER or not type(value).__module__.startswith("torch.optim"):
-        return False
-    fields = {name: each for name, each in vars(value).items() if name != "optimizer"}
-    return fields.keys() == state.keys() and all(state[name] is each for name, each in fields.items())
-
-
-def made(kind: Any, parts: Mapping[str, Any]) -> Any:
-    """An optimizer or scheduler of these parts."""
-    optim = loaded("torch").optim
-    is_scheduler = "optimizer" in parts
-    base = optim.lr_scheduler.LRScheduler if is_scheduler else optim.Optimizer
-    if not (isinstance(kind, type) and issubclass(kind, base) and kind.__module__.startswith("torch.optim")):
-        raise Unstorable(f"it holds an object of {kind}, which is no {base.__name__} of torch")
-    if is_scheduler:
-        found: Any = object.__new__(kind)
-        found.optimizer = parts["optimizer"]
-        found.load_state_dict(parts["state"])
-    else:
-        found = kind([{"params": each["params"]} for each in parts["groups"]])
-        found.param_groups[:], found.defaults = parts["groups"], parts["defaults"]
-        load(found, found.load_state_dict, parts["state"])
-    return found
+    return not any(private_names.hooks_of(optimizer)) and all(kind_of(each) is Kind.INSTALLED for each in own)
 
 
 def misfits_of(live: Any, groups: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:

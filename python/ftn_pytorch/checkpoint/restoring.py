@@ -28,7 +28,6 @@ from ..values.encoding import (
     Decoder,
     FindType,
     Unstorable,
-    find_imported_type,
 )
 from ..values.graph import Graph
 from ..values.kinds import ATOMS
@@ -63,8 +62,14 @@ class Step(NamedTuple):
     prepare_undo: Callable[[], Undo]
 
 
-class _Decoder(Decoder):
-    """Makes what only files have that are told against the moment after the load."""
+class TreeDecoder(Decoder):
+    """Makes what only files have that are told against the moment after the load, ``first``."""
+
+    def __init__(self, arrays: Mapping[str, Any], find_type: FindType, first: Graph | None) -> None:
+        if first is None:
+            super().__init__(arrays, find_type)
+        else:
+            super().__init__(arrays, find_type, {name: node.value for name, node in first.named.items()}, first.knows)
 
     def _tagged(self, tag: str, tree: Mapping[str, Any]) -> Any:
         if tag in ("identity", WEAK):
@@ -79,10 +84,16 @@ class _Decoder(Decoder):
             return made
         if tag == OBJECT:
             raise Unstorable(f"it holds an object of type {tree['type']}, and here is none in its place")
-        if tag != optimizers.MADE:
-            return super()._tagged(tag, tree)
-        parts = self.value({name: tree[name] for name in optimizers.PARTS if name in tree})
-        return optimizers.made(find_imported_type(tree["type"]), parts)
+        return super()._tagged(tag, tree)
+
+    def _can_make(self, kind: Any) -> bool:
+        return super()._can_make(kind) or optimizers.is_of_torch(kind)
+
+    def _instance(self, tree: Mapping[str, Any]) -> Any:
+        made = super()._instance(tree)
+        if is_optimizer(made):
+            made.__setstate__({})  # hooks, and what torch puts into the class
+        return made
 
 
 class Restorer:
@@ -102,11 +113,7 @@ class Restorer:
 
     def use(self, arrays: Mapping[str, Any]) -> None:
         """Go on with trees of the file that these are of."""
-        if self.first is None:
-            self._decoder = _Decoder(arrays, self._find_type)
-        else:
-            known = {name: node.value for name, node in self.first.named.items()}
-            self._decoder = _Decoder(arrays, self._find_type, known, self.first.knows)
+        self._decoder = TreeDecoder(arrays, self._find_type, self.first)
 
     def use_of(self, arrays: Mapping[str, Any]) -> None:
         """The same, if they are not in use."""
@@ -330,13 +337,10 @@ def plain(tree: Any) -> Any:
         return tree
     if has_tag(tree, SAME) and not tree[LABEL].startswith("#"):
         return f"the same as {tree[LABEL]}"
-    if tree.get(TAG) in ("gone", "position", CYCLE) or "foreign" in tree:
+    is_of_torch = has_tag(tree, INSTANCE) and tree["type"].startswith("torch.")
+    if tree.get(TAG) in ("gone", "position", CYCLE) or is_of_torch or "foreign" in tree:
         return plain(tree.get("fields", tree.get("at")))
-    return (
-        tree["state"]
-        if tree.get(TAG) in (OBJECT, optimizers.MADE)
-        else {key: plain(each) for key, each in tree.items()}
-    )
+    return tree["state"] if has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
 
 
 def has_tag(tree: Any, tag: str) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..values import optimizer_settings, random_states
+from ..values.encoding import TAG
 from . import archive
 from .capture import Collector
 
@@ -51,8 +52,17 @@ def _places(tree: Any, optimizer: Any, named: Mapping[str, Any], mark: str) -> I
         if id(source.group) not in groups:
             continue
         group = tree["param_groups"][groups.index(id(source.group))]
-        is_whole = source.item < 0
-        holder, key = (group, source.key) if is_whole else (group[source.key]["items"], source.item)
+        # What two ways lead to is told by pairs.
+        holder, key = (
+            next((pair, 1) for pair in group["items"] if pair[0] == source.key)
+            if TAG in group
+            else (
+                group,
+                source.key,
+            )
+        )
+        if source.item >= 0:
+            holder, key = holder[key]["items"], source.item
         yield holder, key, f"{mark}number {name}{mark}"
 
 

@@ -324,10 +324,13 @@ class Decoder:
             raise Unstorable(f"it holds {name.replace(':', '.')}, which no code of the script mentions")
         return found
 
+    def _can_make(self, kind: type) -> bool:
+        """True for a class whose objects are their fields: of the user, or of a package that the script uses."""
+        return user_objects.is_plain(kind) or (user_objects.is_made_of_fields(kind) and self._knows(kind))
+
     def _instance(self, tree: Mapping[str, Any]) -> Any:
         kind = self.find_type(tree["type"])
-        is_of_package = isinstance(kind, type) and user_objects.is_made_of_fields(kind) and self._knows(kind)
-        if not (is_of_package or (isinstance(kind, type) and user_objects.is_plain(kind))):
+        if not isinstance(kind, type) or not self._can_make(kind):
             name = tree["type"].replace(":", ".")
             raise Unstorable(f"it holds objects of {name}, which is no class of the script here")
         made = self._made(tree, user_objects.make(kind, {}, None))
