@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..errors import summary
 from ..system import private_names
 from ..values import is_tensor, loaded
 from ..values.contents import fields_in
@@ -59,68 +56,32 @@ def is_its_state(optimizer: Any) -> bool:
 
 def misfits_of(live: Any, groups: Any, state: Mapping[str, Any], path: str) -> Iterator[str]:
     """Why a state is not one of this optimizer, which has these groups then. Those that torch does not bring know
-    themselves what they take."""
+    themselves what they take.
+    """
     here, there = ([len(each["params"]) for each in one] for one in (groups, state["param_groups"]))
     if here != there:
         yield f"{path} has groups of {there} parameters in the file and of {here} here"
-    elif type(live).__module__.startswith("torch.optim"):
-        options = [{**live.defaults, **each} for each in groups]
-        pairs = list(zip(groups, state["param_groups"]))
-        twins = [_different(ours["params"], theirs["params"], state["state"]) for ours, theirs in pairs]
-        try:
-            first = _after_a_step(type(live), zip(options, twins), {}, {})
-        except Exception:
-            return  # it needs more than gradients
-        try:
-            _after_a_step(type(live), zip(state["param_groups"], twins), state["state"], first)
-        except Exception as failure:
-            yield f"{path} could make no step with this state: {summary(failure)}"
+    elif is_of_torch(type(live)):
+        for ours, theirs in zip(groups, state["param_groups"]):
+            for name, default in live.defaults.items():
+                if (theirs_is := _sort_of(theirs.get(name, default))) != _sort_of(ours.get(name, default)):
+                    yield f"{path} could make no step with this state: {name} is {theirs_is}"
+            states = [state["state"].get(number, {}) for number in theirs["params"]]
+            for parameter, (name, each) in (
+                (one, pair) for one, of in zip(ours["params"], states) for pair in of.items()
+            ):
+                # Of one parameter Adafactor keeps sums of rows and columns, LBFGS what is of all of them.
+                is_own = type(live).__name__ in ("Adafactor", "LBFGS") or not is_tensor(each)
+                if not is_own and each.dim() and each.shape != parameter.shape:
+                    shapes = f"{tuple(each.shape)}, and the parameter {tuple(parameter.shape)}"
+                    yield f"{path} could make no step with this state: {name} has shape {shapes}"
 
 
-def _different(parameters: Iterable[Any], numbers: Iterable[Any], states: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Of parameters by their numbers those that differ from others in shape, or in the shapes of their states."""
-    found = {}
-    for number, each in zip(numbers, parameters):
-        shapes = [(name, getattr(one, "shape", type(one))) for name, one in states.get(number, {}).items()]
-        found[each.shape, each.dtype, tuple(shapes)] = (number, each)
-    return dict(found.values())
-
-
-def _after_a_step(
-    kind: Any, groups: Iterable[tuple[Mapping[str, Any], dict]], states: Mapping[Any, Any], like: Mapping[Any, Any]
-) -> dict[Any, Any]:
-    """States by the numbers of parameters, of tensors without numbers: a step of these costs and changes nothing."""
-    torch = loaded("torch")
-    made, held = [], {}
-    for options, parameters in groups:
-        twins = {each: torch.nn.Parameter(torch.empty_like(it, device="meta")) for each, it in parameters.items()}
-        for twin in twins.values():
-            twin.grad = torch.empty_like(twin)
-        # These are for devices that have numbers.
-        plain = {name: False for name in ("fused", "foreach", "capturable") if name in options}
-        made.append({**options, **plain, "params": list(twins.values())})
-        held.update(twins)
-    found: Any = defaultdict(dict)
-    for number, twin in held.items():
-        for name, each in states.get(number, {}).items():
-            found[twin][name] = _twin(each, like[number].get(name))
-    optimizer = kind([dict(group) for group in made])
-    optimizer.__setstate__({"state": found, "param_groups": made})  # as load_state_dict does
-    with torch.no_grad():
-        inspect.unwrap(kind.step)(optimizer)  # without hooks
-    return {number: dict(optimizer.state[twin]) for number, twin in held.items()}
-
-
-def _twin(value: Any, like: Any) -> Any:
-    """What counts is a number, as it is in a state that a step has made."""
-    if not is_tensor(value):
-        return value
-    torch = loaded("torch")
-    if not is_tensor(like) or like.is_meta:
-        return torch.empty_like(value, device="meta")
-    if not torch.can_cast(value.dtype, like.dtype):
-        raise TypeError(f"a number of type {value.dtype} in place of {like.dtype}")
-    return value.clone()
+def _sort_of(value: Any) -> Any:
+    """What an option can be in place of: numbers are also in tensors, and a switch may be left open."""
+    if isinstance(value, tuple):
+        return tuple(map(_sort_of, value))
+    return "a number" if value is None or is_tensor(value) or isinstance(value, (int, float)) else type(value).__name__
 
 
 def regroup(optimizer: Any, groups: list[dict[str, Any]], parameters: list[list[Any]]) -> None:
