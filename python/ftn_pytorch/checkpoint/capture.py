@@ -8,7 +8,7 @@ import gc
 import sys
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
@@ -57,8 +57,8 @@ class Collector(Encoder):
         """The same for what may have had a state, which is worth a warning."""
         self.trees: dict[str, Any] = {}
         """The states of optimizers, by their paths."""
-        self._now, self._first, self._transient, self._find_type = now, first, transient, find_type
-        self._copies = copies
+        self._is_whole, self._first = first is None, Graph({}) if first is None else first
+        self._now, self._transient, self._find_type, self._copies = now, transient, find_type, copies
         self._copied: dict[tuple, Any] = {}
         self._memory: dict[int, None] = {}
         self._objects: dict[str, Any] = {}
@@ -68,42 +68,41 @@ class Collector(Encoder):
         """What was made after the load in place of another one."""
         self._renewed: set[int] = set()
         """What is told anew although it is the same object as after the load."""
-        self._shared_memory = memory.Shared(now, first)
+        self._shared_memory = memory.Shared(now, self._first, self._is_whole)
         self._is_within_state = self._is_replaced = False
 
-    def met(self) -> list[int]:
-        """How much has been met by now; see ``forget``."""
-        return list(map(len, self._met))
-
-    def forget(self, before: list[int]) -> None:
-        """Forget what has been met since then, for a tree that is not kept."""
-        for held, count in zip(self._met, before):
-            while len(held) > count:
-                held.popitem()
+    def attempt(self, make: Callable[..., Any], *given: Any) -> Any:
+        """What this makes, or why it cannot be kept: then nothing of it has been met."""
+        before = list(map(len, self._met))
+        try:
+            return make(*given)
+        except Unstorable as failure:
+            for held, count in zip(self._met, before):
+                while len(held) > count:
+                    held.popitem()
+            return failure
 
     def storable(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Trees of what can be kept among the names of a script of which nothing else is known."""
         found = {}
+        for name, value in self._candidates(named):
+            tree = self.attempt(self.encode, value, name)
+            if not isinstance(tree, Unstorable):
+                found[name] = tree
+            elif name in named:
+                self.left_out[name] = type_of(value)
+        return found
+
+    def _candidates(self, named: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         for name, value in named.items():
             is_code = isinstance(value, (ModuleType, type)) or callable(value) and access_to(value) is None
-            if name.startswith("__") or is_code or contents.is_aside(value):
-                continue
-            met = self.met()
-            try:
-                found[name] = self.encode(value, name)
-            except Unstorable:
-                self.left_out[name] = type_of(value)
-                self.forget(met)
+            if not (name.startswith("__") or is_code or contents.is_aside(value)):
+                yield name, value
         # What else is always kept, in objects that cannot be, in classes and in closures
         for name, node in self._now.named.items():
             is_kept = is_tensor(node.value) or access_to(node.value) is not None
             if is_kept and not (node.is_closed or id(node.value) in self._now.owned or self.keeps(node.value)):
-                met = self.met()
-                try:
-                    found[name] = self.encode(node.value, name)
-                except Unstorable:
-                    self.forget(met)
-        return found
+                yield name, node.value
 
     # ---- trees
 
@@ -133,11 +132,11 @@ class Collector(Encoder):
         old = self._known(value)
         if old is None or id(value) in self._renewed or old.is_closed or old.kind is Kind.CONSTANT:
             return None
-        return self._first.name_of(old)  # type: ignore[union-attr]
+        return self._first.name_of(old)
 
     def _known(self, value: Any) -> Node | None:
         """What an object was right after the load, None for what was not there."""
-        return None if self._first is None else self._first.node_of(value)
+        return self._first.node_of(value)
 
     def _label_of(self, value: Any) -> str | None:
         node = None if self._is_within_state or isinstance(value, tuple) else self._now.node_of(value)
@@ -149,9 +148,9 @@ class Collector(Encoder):
     def _other(self, value: Any, path: str) -> Any:
         access = access_to(value)
         if access is not None:
-            if (kind := random_states.kind_of_generator(value)) is not None and self._first is not None:
+            if (kind := random_states.kind_of_generator(value)) is not None and not self._is_whole:
                 return {TAG: "generator", "type": kind, "state": self.encode_state(access.get(), path)}
-            if self._first is not None and not self._is_within_state:
+            if not (self._is_whole or self._is_within_state):
                 return self._remade(value, path)
             if self._is_within_state or self._is_replaced:
                 raise Unstorable(f"{path} is {type_of(value)}")
@@ -190,8 +189,8 @@ class Collector(Encoder):
     def _makes_again(self, value: Any) -> bool:
         """True for an object of a class of a package that the script knows after the load, and that is its fields."""
         kind = type(value)
-        is_object = self._first is not None and kind_of(value) is Kind.OBJECT and not is_namespace(value)
-        return is_object and user_objects.is_made_of_fields(kind) and self._first.knows(kind)  # type: ignore[union-attr]
+        is_object = not self._is_whole and kind_of(value) is Kind.OBJECT and not is_namespace(value)
+        return is_object and user_objects.is_made_of_fields(kind) and self._first.knows(kind)
 
     def _callable(self, value: Any, path: str) -> Any:
         """The tree of a function of a package, of one with arguments given beforehand, and of a method."""
@@ -234,7 +233,7 @@ class Collector(Encoder):
             return name
         if user_objects.is_own_code(factory) and self._find_type(user_objects.name_of(factory)) is factory:
             return user_objects.name_of(factory)
-        if self._first is not None and self._first.node_of(value) is not None:
+        if self._known(value) is not None:
             return ""
         raise Unstorable(f"{path} is a defaultdict whose function has no name (write def instead of lambda)")
 
@@ -262,7 +261,7 @@ class Collector(Encoder):
                 for name, each in value.named_parameters()
                 if each.grad is not None
             }
-        if self._first is None and (is_module(value) or is_optimizer(value)):
+        if self._is_whole and (is_module(value) or is_optimizer(value)):
             tree["fields"] = self._fields_of_layers(value, path)
         return tree
 
@@ -283,16 +282,16 @@ class Collector(Encoder):
             node = self._now.node_of(layer)
             is_own = user_objects.is_own_module(type(layer).__module__)
             for key, each in node.fields.items() if node is not None and is_own else ():
-                place, met = ".".join(filter(None, (path, name, key))), self.met()
-                try:
-                    found.setdefault(name, {})[key] = self._encode(each, place)
-                except Unstorable:
+                place = ".".join(filter(None, (path, name, key)))
+                tree = self.attempt(self._encode, each, place)
+                if isinstance(tree, Unstorable):
                     self.left_out[place] = type_of(each)
-                    self.forget(met)
+                else:
+                    found.setdefault(name, {})[key] = tree
         return found
 
     def _instance(self, value: Any, path: str, fields: Mapping[str, Any] | None = None) -> dict:
-        if self._first is not None and self._find_type(user_objects.name_of(type(value))) is not type(value):
+        if not self._is_whole and self._find_type(user_objects.name_of(type(value))) is not type(value):
             raise Unstorable(f"{path} is {type_of(value)}, and nothing finds this class by its name")
         named = {}
         for name, each in (user_objects.fields(value) if fields is None else fields).items():
@@ -312,20 +311,16 @@ class Collector(Encoder):
             return told
         if not value.is_leaf and value.retains_grad:
             raise Unstorable(f"{path} is a computed tensor that keeps its gradient")
-        if value.grad_fn is not None and not self._is_within_state and self._first_graph(value):
+        if value.grad_fn is not None and not self._is_within_state and self._known(value) is None:
             raise Unstorable(f"{path} is a tensor with the graph of how it was computed, which is lost. Detach it")
         tree = super()._tensor(value, path)
         if value.is_leaf and value.grad is not None:
             tree["gradient"] = self._tensor(value.grad, f"{path} (its gradient)")
         return tree
 
-    def _first_graph(self, value: Any) -> bool:
-        """True if a tensor has got its graph after the load."""
-        return self._first is None or self._first.node_of(value) is None
-
     def _refuse_attributes(self, tensor: Any, path: str) -> None:
         """Attributes that a script gives to a tensor are not kept where the tensor is made anew."""
-        if self._first is None or self._first.node_of(tensor) is None:
+        if self._known(tensor) is None:
             for name in vars(tensor) if hasattr(tensor, "__dict__") else ():
                 raise Unstorable(f"{path}.{name} is an attribute of a tensor")
 

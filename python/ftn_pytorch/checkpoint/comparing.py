@@ -11,7 +11,6 @@ from typing import Any
 from ..errors import FtnPytorchError, summary
 from ..values import contents, graph, is_array, is_tensor, python_types, user_objects
 from ..values.code_names import named_by
-from ..values.contents import keeps_by_class
 from ..values.encoding import TAG, Unstorable
 from ..values.graph import Graph, Node
 from ..values.held import results_in
@@ -31,7 +30,6 @@ class Changes(Collector):
 
     def changes(self) -> dict[str, Any]:
         """Trees of all that is another than right after the load, and of what always is, by place."""
-        assert self._first is not None
         found: dict[str, Any] = {}
         before = self._first.settings
         for name, value in self._now.settings.items():
@@ -77,10 +75,9 @@ class Changes(Collector):
         return self._stands_for.get(id(value)) or super()._known(value)
 
     def _successors(self) -> Iterator[tuple[int, Node]]:
-        """Networks and generators made after the load in place of one of the same kind, which nothing leads to now: a
-        restart puts their state into that.
+        """Networks made after the load in place of one of the same kind, which nothing leads to now: a restart puts
+        their state into that. Generators are made again.
         """
-        assert self._first is not None
         for node in self._now.nodes.values():
             old = self._first.node_of(node.value)
             if old is None or old.is_hidden:
@@ -89,16 +86,11 @@ class Changes(Collector):
             if node.items is not None and old.items is not None and len(node.items) == len(old.items):
                 pairs += zip(node.items, old.items)
             for value, before in pairs:
-                if type(value) is type(before) and value is not before and access_to(value) is not None:
+                if is_module(value) and type(value) is type(before) and value is not before:
                     yield from self._stand_ins(value, before)
 
     def _stand_ins(self, value: Any, before: Any) -> Iterator[tuple[int, Node]]:
-        assert self._first is not None
-        if is_optimizer(value) or self._now.node_of(before) is not None or self._first.node_of(value) is not None:
-            return
-        if not is_module(value):
-            if (old := self._first.node_of(before)) is not None and not keeps_by_class(type(value)):
-                yield id(value), old
+        if self._now.node_of(before) is not None or self._first.node_of(value) is not None:
             return
         parts = [(list(each.modules()), list(each.parameters())) for each in (value, before)]
         if any(len(one) != len(other) for one, other in zip(*parts)):
@@ -139,7 +131,6 @@ class Changes(Collector):
             self._add_contents(node, old, name, found)
 
     def _add_contents(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
-        assert self._first is not None
         is_lazy = node.kind is Kind.MODULE and old.mark is None
         for key in {} if is_lazy else {**old.fields, **node.fields}:
             value = node.fields.get(key, _NOTHING)
@@ -157,26 +148,22 @@ class Changes(Collector):
         if node.items is None or id(node.value) in self._now.hooks:
             return
         if not contents.is_same(old.items, node.items) or any(map(self._is_renewed, node.items)):
-            met = self.met()
-            try:
-                found[name] = self._contents(node.value, name)
-            except Unstorable:
-                if not _is_cache(node, old):
-                    raise
-                self.forget(met)
+            tree = self.attempt(self._contents, node.value, name)
+            if not isinstance(tree, Unstorable):
+                found[name] = tree
+            elif _is_cache(node, old):
                 self.left_out[name] = type_of(node.value)
+            else:
+                raise tree
             if isinstance(node.value, set) and not set(map(id, old.items or ())) <= set(map(id, node.items)):
                 self.lost[name] = ORDER
 
     def _add_bound(self, node: Node, key: Any, place: str, found: dict[str, Any]) -> None:
-        assert self._first is not None
-        value, met = node.fields[key], self.met()
-        try:
-            tree = self.encode(value, place)
-        except Unstorable:
+        value = node.fields[key]
+        tree = self.attempt(self.encode, value, place)
+        if isinstance(tree, Unstorable):
             if not self._is_of_package(node, key, value):
-                raise
-            self.forget(met)
+                raise tree
             self.left_out[place] = type_of(value)
             return
         # Under its name stands what was there after the load, which may be somewhere else now.
@@ -204,30 +191,32 @@ class Changes(Collector):
 
     def _add_closed(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
         """Of an object with a state, and of what only such leads to, what its state leaves out."""
-        assert self._first is not None
         is_told = not node.is_closed or (not old.is_closed and access_to(node.value) is not None)
         if is_told and not old.is_hidden and name not in self._transient:
             found[name] = self._state_of(node, old, name)
         if not self._is_told_by_user(node):
             return
-        met, mine = self.met(), dict[str, Any]()
-        try:
-            if is_tensor(node.value):
-                if contents.memory_of(node.value) not in self._memory:
-                    self._add_numbers(node, old, name, mine)
-            elif not is_array(node.value) and access_to(node.value) is None:
-                self._add_contents(node, old, name, mine)
-            elif not node.is_closed:
-                self._add_contents(node, old, name, mine)
-                for key, each in node.fields.items():
-                    # its state may be put back with another object in this field
-                    if (other := self._now.node_of(each)) and not other.is_closed and other.kind is not Kind.INSTALLED:
-                        mine.setdefault(self._first.place(old, key), self.encode(each, self._first.place(old, key)))
-        except Unstorable:
+        mine = self.attempt(self._left_out_of, node, old, name)
+        if isinstance(mine, Unstorable):
             self.left_out[name] = "its state_dict leaves it out"
-            self.forget(met)
-            return
-        found.update(mine)
+        else:
+            found.update(mine)
+
+    def _left_out_of(self, node: Node, old: Node, name: str) -> dict[str, Any]:
+        """Trees of what the state of an object, or of what leads to this one, leaves out."""
+        mine: dict[str, Any] = {}
+        if is_tensor(node.value):
+            if contents.memory_of(node.value) not in self._memory:
+                self._add_numbers(node, old, name, mine)
+        elif not is_array(node.value) and access_to(node.value) is None:
+            self._add_contents(node, old, name, mine)
+        elif not node.is_closed:
+            self._add_contents(node, old, name, mine)
+            for key, each in node.fields.items():
+                # its state may be put back with another object in this field
+                if (other := self._now.node_of(each)) and not other.is_closed and other.kind is not Kind.INSTALLED:
+                    mine.setdefault(self._first.place(old, key), self.encode(each, self._first.place(old, key)))
+        return mine
 
     def _is_told_by_user(self, node: Node) -> bool:
         """True for an object with a state of an own class, and for what such leads to."""

@@ -51,7 +51,7 @@ def _decode(found: Content, path: str, find_type: FindType, first: Graph | None)
         return user_objects.without_code(kind) if isinstance(kind, type) and user_objects.is_plain(kind) else kind
 
     try:
-        _Reader(found[2], find, first).value(found[1])
+        _Reader(found[2], find, Graph({}) if first is None else first).value(found[1])
     except NOT_UNDERSTOOD as failure:
         raise not_understood(path, failure) from failure
 

@@ -27,7 +27,6 @@ class GoingBack(Restorer):
         """All is as it was right after the load; the trees that are added then say what is another. ``now``: what the
         names lead to.
         """
-        assert self.first is not None
         for name, module in self.first.modules.items():
             if (other := sys.modules.get(name)) is not module:
                 self.add_action(_import_as(name, module), functools.partial(_import_as, name, other))
@@ -57,7 +56,6 @@ class GoingBack(Restorer):
     def _take_back_field(self, node: Node, key: Any, fields: Mapping[Any, Any], left: frozenset[str]) -> None:
         if key in fields and key in node.fields and fields[key] is node.fields[key]:
             return
-        assert self.first is not None
         if self.first.place(node, key) in left:
             return
         if key in node.fields:
@@ -66,7 +64,6 @@ class GoingBack(Restorer):
             self._remove(node, key)
 
     def _take_back_mark(self, node: Node) -> None:
-        assert self.first is not None
         now = contents.mark_of(node.value, node.kind)
         if now == node.mark or contents.is_aside(node.value):
             return
@@ -83,7 +80,6 @@ class GoingBack(Restorer):
 
     def add_change(self, name: str, tree: Any) -> None:
         """Note what is to be done for a place that is another one than right after the load."""
-        assert self.first is not None
         node, tag = self.first.named.get(name), tree.get(TAG) if isinstance(tree, dict) else None
         is_binding, name = name.endswith(TO), name.removesuffix(TO)
         if name.endswith(CLASS) and (held := self.first.named.get(name.removesuffix(CLASS))) is not None:
@@ -102,7 +98,6 @@ class GoingBack(Restorer):
 
     def wanted(self, left: frozenset[str]) -> Iterator[str]:
         """What must be in a file: what keeps its state, and tensors that are trained."""
-        assert self.first is not None
         for name, node in self.first.named.items():
             is_kept = access_to(node.value) is not None or is_trainable(node.value)
             if is_kept and name not in left and not node.is_closed and id(node.value) not in self.first.owned:

@@ -18,7 +18,7 @@ from ..values.graph import Graph
 class Shared:
     """What was made after the load and shares memory with another tensor."""
 
-    def __init__(self, now: Graph, first: Graph | None) -> None:
+    def __init__(self, now: Graph, first: Graph, is_whole: bool) -> None:
         self._now, self._first = now, first
         self._memories: dict[int, str] = {}
         groups: dict[int, list[Any]] = defaultdict(list)
@@ -26,11 +26,10 @@ class Shared:
             if begin := now.memories.get(id(node.value)):
                 groups[begin].append(node.value)
         self._groups = {begin: each for begin, each in groups.items() if len(each) > 1 and _overlap(each)}
-        self._across = set() if first is None else _across(now)
+        self._across = set() if is_whole else _across(now)
 
     def require_as_before(self, value: Any, name: str) -> None:
         """Unstorable if a tensor shares memory, or a parameter with other networks, since a call of the script."""
-        assert self._first is not None
         group = self._groups.get(self._now.memories.get(id(value), 0), ())
         before = {self._first.memories.get(id(each)) for each in group if self._first.node_of(each) is not None}
         owners = self._now.owners.get(id(value), set()) - self._first.owners.get(id(value), set())
@@ -42,7 +41,7 @@ class Shared:
         self._refuse_across(value, path)
         begin = self._now.memories.get(id(value), 0)
         group = self._groups.get(begin)
-        if group is None or (self._first is not None and self._first.node_of(value) is not None):
+        if group is None or self._first.node_of(value) is not None:
             return None
         if value.requires_grad or any(each.dtype != value.dtype for each in group):
             raise Unstorable(f"{path} is a tensor that shares memory with another one. Clone it")
@@ -52,9 +51,9 @@ class Shared:
             "strides": list(value.stride()),
             "offset": value.storage_offset(),
         }
-        for each in group if self._first is not None else ():
-            if (node := self._first.node_of(each)) is not None:  # type: ignore[union-attr]
-                return {**tree, "of": self._first.name_of(node)}  # type: ignore[union-attr]
+        for each in group:
+            if (known := self._first.node_of(each)) is not None:
+                return {**tree, "of": self._first.name_of(known)}
         if begin not in self._memories:
             whole = value.detach().as_strided((value.untyped_storage().nbytes() // value.element_size(),), (1,), 0)
             self._memories[begin] = put(f"{path} (its memory)", whole)
@@ -67,18 +66,18 @@ class Shared:
         if root is value:
             return None
         node = self._now.node_of(root) if is_array(root) else None
-        if node is None or (self._first is not None and self._first.node_of(value) is not None):
+        if node is None or self._first.node_of(value) is not None:
             return None
-        known = None if self._first is None else self._first.node_of(root)
+        known = self._first.node_of(root)
         if known is None or not root.flags.c_contiguous or value.dtype.hasobject:
             raise Unstorable(f"{path} is a view of another array. Copy it")
         offset = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
         tree = {TAG: VIEW, "type": value.dtype.str, "sizes": list(value.shape), "strides": list(value.strides)}
-        return {**tree, "offset": offset, "of": self._first.name_of(known)}  # type: ignore[union-attr]
+        return {**tree, "offset": offset, "of": self._first.name_of(known)}
 
     def _refuse_across(self, value: Any, path: str) -> None:
         """What a call has made over the memory of another kind would be made with a memory of its own."""
-        if id(value) in self._across and self._first is not None and self._first.node_of(value) is None:
+        if id(value) in self._across and self._first.node_of(value) is None:
             raise Unstorable(f"{path} shares its numbers with a tensor, an array or a buffer of another kind. Copy it")
 
 

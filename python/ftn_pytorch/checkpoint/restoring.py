@@ -65,11 +65,8 @@ class Step(NamedTuple):
 class TreeDecoder(Decoder):
     """Makes what only files have that are told against the moment after the load, ``first``."""
 
-    def __init__(self, arrays: Mapping[str, Any], find_type: FindType, first: Graph | None) -> None:
-        if first is None:
-            super().__init__(arrays, find_type)
-        else:
-            super().__init__(arrays, find_type, {name: node.value for name, node in first.named.items()}, first.knows)
+    def __init__(self, arrays: Mapping[str, Any], find_type: FindType, first: Graph) -> None:
+        super().__init__(arrays, find_type, {name: node.value for name, node in first.named.items()}, first.knows)
 
     def _tagged(self, tag: str, tree: Mapping[str, Any]) -> Any:
         if tag in ("identity", WEAK):
@@ -103,7 +100,7 @@ class Restorer:
     """
 
     def __init__(self, arrays: Mapping[str, Any], find_type: FindType, first: Graph | None = None) -> None:
-        self._find_type, self.first = find_type, first
+        self._find_type, self.first = find_type, Graph({}) if first is None else first
         self.use(arrays)
         self.misfits: list[str] = []
         self._steps: list[Step] = []
@@ -166,8 +163,8 @@ class Restorer:
             self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
             self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: undo_of_network(live)))
         elif is_optimizer(live):
-            node = None if self.first is None else self.first.node_of(live)
-            here = live.param_groups if node is None else self.first.groups_of(node)  # type: ignore[union-attr]
+            node = self.first.node_of(live)
+            here = live.param_groups if node is None else self.first.groups_of(node)
             if "parameters" in tree:
                 groups, parameters = self.value_of([tree["groups"], tree["parameters"]])
                 here = [{"params": each} for each in parameters]

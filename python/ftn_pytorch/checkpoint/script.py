@@ -30,7 +30,6 @@ from .base import COMPARED, LEFT_OUT, SHARED_KEY, Checkpoint, Saved, is_of, miss
 from .capture import Collector
 from .comparing import Changes
 from .content import NOT_UNDERSTOOD, not_understood
-from .folder import Session
 from .going_back import GoingBack
 from .restoring import Rebind, Restorer
 from .stateful import access_to
@@ -75,7 +74,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
             process.warn_once(
                 f"{self._script}: {name} is not in what ftn_pytorch_save writes: call save for it, with another file"
             )
-        return _HookedCheckpoint(save, restore, self._script, self._session, self._communicator)
+        return _HookedCheckpoint(self, save, restore)
 
     def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:
         ours, names = self._communicator, shared.declared(self._namespace, self._script)
@@ -113,7 +112,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return {}
 
     def _can_be_kept(self, name: str, trees: Mapping[str, Any]) -> bool:
-        is_state = self._first is not None and not self._is_declared() and name in self._first.root.fields
+        is_state = self._baseline is not None and name in self._baseline.root.fields
         value = self._namespace.get(name)
         return any(is_of(each, [name]) for each in trees) or (is_state and kind_of(value) not in CODE)
 
@@ -140,15 +139,19 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
             del attached[background_runs.NAME]
         return attached
 
+    @property
+    def _baseline(self) -> Graph | None:
+        """What the state is held against; None where the script says what is kept, or nobody has seen its load."""
+        return None if self._is_declared() else self._first
+
     def _is_declared(self) -> bool:
         return STATE in self._namespace or any(isinstance(each, Checkpoint) for each in self._namespace.values())
 
     def _collector(self, copies: bool = True) -> Collector:
-        transient = self._transient()
-        if self._is_declared() or self._first is None:
+        transient, first = self._transient(), self._baseline
+        if first is None:
             return Collector(Graph(dict(self._collect()), transient), None, copies, transient, self._find_type)
-        now = Graph(self._namespace, transient, PREFIX)
-        return Changes(now, self._first, copies, transient, self._find_type)
+        return Changes(Graph(self._namespace, transient, PREFIX), first, copies, transient, self._find_type)
 
     def _trees(self, encoder: Collector) -> dict[str, Any]:
         if self._is_declared():
@@ -165,8 +168,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return trees
 
     def _about(self, step: int | None, kind: str, encoder: Collector) -> dict[str, Any]:
-        is_compared = self._first is not None and not self._is_declared()
-        return {**super()._about(step, kind, encoder), **({COMPARED: True} if is_compared else {})}
+        return {**super()._about(step, kind, encoder), **({} if self._baseline is None else {COMPARED: True})}
 
     def _transient(self) -> frozenset[str]:
         listed = self._namespace.get(TRANSIENT, ())
@@ -181,7 +183,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return frozenset(listed)
 
     def _advice(self, failure: Unstorable) -> str:
-        if self._is_declared() or self._first is None:
+        if self._baseline is None:
             return super()._advice(failure)
         line = self._line_of(str(failure))
         return (
@@ -241,9 +243,9 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return step
 
     def _restorer(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Restorer:
-        is_compared = about.get(COMPARED) is True and self._first is not None and not self._is_declared()
-        kind = GoingBack if is_compared else Restorer
-        return kind(arrays, self._find_type, self._first if is_compared else None)
+        first = self._baseline if about.get(COMPARED) is True else None
+        kind = Restorer if first is None else GoingBack
+        return kind(arrays, self._find_type, first)
 
     def _add_all(self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None) -> None:
         if not isinstance(restorer, GoingBack):
@@ -259,7 +261,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
             restorer.use_of(arrays)
             if name in attached:
                 restorer.add(attached[name], tree, name, None)
-            elif name.startswith("torch_") and name not in self._first.named:  # type: ignore[union-attr]
+            elif name.startswith("torch_") and name not in restorer.first.named:
                 restorer.misfits.append(f"there is no {name!r} here: create it before restore")
             else:
                 restorer.add_change(name, tree)
@@ -279,23 +281,20 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         )
 
     def _live(self, saved: Iterable[str]) -> dict[str, Any]:
-        if self._is_declared() or self._first is None:
+        first = self._baseline
+        if first is None:
             return self._collect()
         # A file of before: what it holds, and what no file lacks.
-        named = {}
+        found = {}
         for name in saved:
-            if (place := self._first.find(name)) is not None and place.key in (
-                held := self._first.fields_of(place.node)
-            ):
-                named[name] = held[place.key]
-            elif (node := self._first.named.get(name)) is not None:
-                named[name] = node.value
-        kept = {name: each for name, each in self._first.root.fields.items() if access_to(each) is not None}
-        return {
-            **named,
-            **{name: each for name, each in kept.items() if not _is_among(each, named)},
-            **self._attached_now(),
-        }
+            place, node = first.find(name), first.named.get(name)
+            if place is not None and place.key in (held := first.fields_of(place.node)):
+                found[name] = held[place.key]
+            elif node is not None:
+                found[name] = node.value
+        known = set(map(id, found.values()))
+        kept = {name: each for name, each in first.root.fields.items() if access_to(each) is not None}
+        return {**found, **{name: each for name, each in kept.items() if id(each) not in known}, **self._attached_now()}
 
     def _check(self, path: str) -> None:
         content.check(path, self._find_type, self._first)
@@ -305,24 +304,13 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return found_in(self._namespace, name.partition(":")[2]) or find_imported_type(name)
 
 
-def _is_among(value: Any, named: Mapping[str, Any]) -> bool:
-    return any(each is value for each in named.values())
-
-
 class _HookedCheckpoint(shared.RanksCheckpoint):
     """What ftn_pytorch_save of a script writes, in a file with a checksum that is written as others are."""
 
-    def __init__(
-        self,
-        save: Callable[[str], None],
-        restore: Callable[[str], None],
-        script: str,
-        session: Session,
-        ours: Communicator | None,
-    ) -> None:
+    def __init__(self, of: ScriptCheckpoint, save: Callable[[str], None], restore: Callable[[str], None]) -> None:
         super().__init__()
-        self._communicator = ours
-        self._save, self._restore, self._script, self._session = save, restore, script, session
+        self._script, self._session, self._communicator = of._script, of._session, of._communicator
+        self._save, self._restore = save, restore
 
     def _write(self, path: str, step: int | None) -> None:
         where, name = os.path.split(path)

@@ -255,12 +255,10 @@ def _warn_of_other_number(content: Any, place: str, before: int, now: int) -> No
     objects = state["objects"] if isinstance(state, dict) else {}
     rest = ", ".join([*sorted(name for name in objects if not is_of(name, shared)), "random states"])
     first, last = min(before, now), max(before, now) - 1
-    one = first == last
-    others = f"rank {first}" if one else f"ranks {first} to {last}"
+    others, ends = (f"rank {first}", "s") if first == last else (f"ranks {first} to {last}", "")
     if now < before:
         what = f"{rest} of {others} are not used"
-    elif one:
-        what = f"{others} gets {', '.join(shared)} of rank 0, and begins with {rest} as the script made them"
     else:
-        what = f"{others} get {', '.join(shared)} of rank 0, and begin with {rest} as the script made them"
+        given = f"get{ends} {', '.join(shared)} of rank 0"
+        what = f"{others} {given}, and begin{ends} with {rest} as the script made them"
     process.warn_once(f"{place} was written by {before} ranks, and there are {now}: {what}")
