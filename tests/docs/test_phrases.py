@@ -39,7 +39,7 @@ HABITS = [
     r"(^|\. )Who \w+s [^.?|]*\.",  # the caller, the thread that
     r"(^|\. )What [^.?|]*\b(is|are|has|have|goes|stays|must|counts) [^.?|]*\.(?!\w)",  # a noun
 ]
-LATER = {"architecture.md", "checkpoints.md", "recording.md"}
+LATER = {"architecture.md", "recording.md"}
 
 
 def _literals(path: Path) -> Iterator[tuple[int, str]]:

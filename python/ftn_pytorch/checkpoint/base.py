@@ -191,6 +191,11 @@ class Checkpoint:
     ) -> tuple[dict[str, Any], Callable[[Any], None]]:
         """Description of a file, and what writes its archive. ``more`` is part of the description."""
         encoder, state, arrays = encoded
+        if self._left_to_first:
+            # What is left to rank 0 was encoded all the same: it counts as kept in what is checked.
+            mine = {name: tree for name, tree in state["objects"].items() if not is_of(name, self._left_to_first)}
+            state = {**state, "objects": mine}
+            arrays = {name: arrays[name] for name in dict.fromkeys(texts_in(state, "at"))}
         about = {**self._about(step, archive.kind_of(arrays), encoder), **(more or {})}
         others: dict[str, Any] = {}
         text: Any = state
@@ -202,9 +207,8 @@ class Checkpoint:
         """The state as trees, and the arrays in it. ``copies``: nothing changes them before they are written."""
         encoder = self._collector(copies)
         try:
-            objects = self._trees(encoder)
             state = {
-                "objects": {name: tree for name, tree in objects.items() if not is_of(name, self._left_to_first)},
+                "objects": self._trees(encoder),
                 "config": encoder.encode(_on_host(self.config or {}), "config"),
                 "random": encoder.encode(random_states.capture(), "random"),
             }
@@ -214,10 +218,7 @@ class Checkpoint:
                 "RESULT_TYPE",
                 f"{path} cannot be written: {failure}, {self._advice(failure)}",
             ) from failure
-        if not self._left_to_first:
-            return encoder, state, encoder.arrays
-        # What is left to rank 0 was encoded all the same: it counts as kept in what is checked.
-        return encoder, state, {name: encoder.arrays[name] for name in dict.fromkeys(texts_in(state, "at"))}
+        return encoder, state, encoder.arrays
 
     def _about(self, step: int | None, kind: str, encoder: Collector) -> dict[str, Any]:
         about = {**file.describe(step, kind), LEFT_OUT: sorted(encoder.left_out)}

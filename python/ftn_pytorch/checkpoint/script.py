@@ -83,38 +83,22 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         self._shared = frozenset(names)
         self._left_to_first = self._shared if ours.rank else frozenset()
         try:
-            return together.write(
-                self,
-                ours,
-                path,
-                keep,
-                step,
-                lambda: self._described(names),
-                lambda digests, mine: shared.refuse_different(ours, digests, mine, self._script),
-            )
+            return together.write(self, ours, path, keep, step, names)
         finally:
             self._shared = self._left_to_first = frozenset()
 
-    def _described(self, listed: list[str]) -> dict[str, str]:
-        """What is to be the same on all ranks; SCRIPT if a name is not kept."""
-        encoder = self._collector(copies=False)
-        with contextlib.suppress(Unstorable):  # the write that comes next fails with it
-            trees = self._trees(encoder)
-            unknown = [name for name in listed if not self._can_be_kept(name, trees)]
-            if unknown:
-                raise FtnPytorchError(
-                    "SCRIPT",
-                    f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is "
-                    f"none of {', '.join(trees)}",
-                )
-            shared.require_apart(trees, listed, self._script)
-            return shared.descriptions({name: tree for name, tree in trees.items() if is_of(name, listed)}, encoder)
-        return {}
-
-    def _can_be_kept(self, name: str, trees: Mapping[str, Any]) -> bool:
-        is_state = self._baseline is not None and name in self._baseline.root.fields
-        value = self._namespace.get(name)
-        return any(is_of(each, [name]) for each in trees) or (is_state and kind_of(value) not in CODE)
+    def require_kept(self, listed: list[str], trees: Mapping[str, Any]) -> None:
+        """SCRIPT if one of these names is not kept, or holds something together with others."""
+        state = {} if self._baseline is None else self._baseline.root.fields
+        held = {name for name in state if kind_of(self._namespace.get(name)) not in CODE}
+        unknown = [name for name in listed if name not in held and not any(is_of(each, [name]) for each in trees)]
+        if unknown:
+            raise FtnPytorchError(
+                "SCRIPT",
+                f"{self._script}: {SHARED} names {', '.join(unknown)}, which is not kept in checkpoints: it is "
+                f"none of {', '.join(trees)}",
+            )
+        together.require_apart(trees, listed, self._script)
 
     def _collect(self) -> dict[str, Any]:
         """What is kept as a whole, by name."""

@@ -7,24 +7,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
-from ..ranks import equality
 from ..ranks.communicator import Communicator
 from ..script.conventions import RESTORE, SAVE, SHARED
 from ..system import fair_lock, process
-from ..values import is_tensor
-from ..values.encoding import LABEL, TAG
 from . import content as contents
 from . import file, folder, together
 from .base import SHARED_KEY as KEY
-from .base import Checkpoint, is_of, texts_in
-from .capture import Collector
+from .base import Checkpoint, is_of
 
 _PURPOSE = "restore(folder with %r)"
 
@@ -64,60 +58,6 @@ def require_names(listed: Any, script: str, what: str, example: str, is_known: C
     unknown = [name for name in listed if not is_known(name)]
     if unknown:
         raise FtnPytorchError("SCRIPT", f"{script}: {what} names {', '.join(unknown)}, which it does not define")
-
-
-def require_apart(trees: Mapping[str, Any], listed: list[str], script: str) -> None:
-    """SCRIPT if something that a call has made is in what is shared, and in what is not: these are in two files."""
-    found: dict[str, str] = {}
-    for name, tree in trees.items():
-        labels = [label for label in texts_in(tree, LABEL) if label.startswith("#")]
-        for made in (*texts_in(tree, "at"), *labels):
-            other = found.setdefault(made, name)
-            if is_of(other, listed) != is_of(name, listed):
-                inside, outside = (other, name) if is_of(other, listed) else (name, other)
-                raise FtnPytorchError(
-                    "SCRIPT",
-                    f"{script}: {SHARED} names {inside}, and does not name {outside}, which leads to the same object "
-                    "or to the same memory, made after the load. Name both, or let one of them have a copy",
-                )
-
-
-def descriptions(trees: Mapping[str, Any], encoder: Collector) -> dict[str, str]:
-    """What trees are that must be the same on all ranks: texts, and digests of their arrays."""
-    labels: dict[str, str] = {}
-    mine = {name: json.dumps(_comparable(tree, labels)) for name, tree in trees.items()}
-    return {**mine, **{place: _digest(encoder.arrays[place]) for place in texts_in(list(trees.values()), "at")}}
-
-
-def refuse_different(ours: Communicator, digests: Sequence[str], mine: Mapping[str, str], script: str) -> None:
-    """FORMAT on all ranks if what a restart takes from rank 0 is not the same on all; see ``equality``."""
-    equality.refuse_different(
-        digests,
-        mine,
-        lambda text: ours.gather(text, purpose=together.PURPOSE),
-        f"{script}: {SHARED} names what is not the same on all ranks",
-        "Nothing is written, since a restart would give all ranks what rank 0 has. Begin with the same values, and "
-        f"change the network by average_gradients and the same optimizer only; or leave it out of {SHARED}",
-    )
-
-
-def _comparable(tree: Any, labels: dict[str, str]) -> Any:
-    """Each rank may have a GPU of its own, and other objects with labels beside what is shared."""
-    if isinstance(tree, list):
-        return [_comparable(each, labels) for each in tree]
-    if not isinstance(tree, dict):
-        return tree
-    left_out = "device" if tree.get(TAG) == "tensor" else None
-    found = {key: _comparable(each, labels) for key, each in tree.items() if key != left_out}
-    if TAG in tree and str(tree.get(LABEL)).startswith("#"):
-        found[LABEL] = labels.setdefault(tree[LABEL], f"#{len(labels) + 1}")
-    return found
-
-
-def _digest(array: Any) -> str:
-    if is_tensor(array):
-        return equality.digest(array)
-    return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()}"
 
 
 class _Step(NamedTuple):

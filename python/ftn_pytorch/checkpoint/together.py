@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import io
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ..errors import FtnPytorchError, describe
 from ..ranks import common_warnings, equality
 from ..ranks.communicator import Communicator
+from ..script.conventions import SHARED
 from ..system import fair_lock, process, trial
-from ..values import plain
+from ..values import is_tensor, plain
+from ..values.encoding import LABEL, TAG
 from . import file, folder
-from .base import is_of
-
-if TYPE_CHECKING:
-    from .base import Checkpoint, Encoded
+from .base import Checkpoint, Encoded, is_of, texts_in
 
 PURPOSE = "checkpoint(folder with %r)"
 MARK, PARTS = "together", "parts"
@@ -68,37 +68,30 @@ def on_all(
             raise FtnPytorchError(outcome[0], f"rank {rank} {what}: {outcome[1]}")
 
 
-def write(
-    checkpoint: Checkpoint,
-    ours: Communicator,
-    path: str,
-    keep: int,
-    step: int | None,
-    described: Callable[[], dict[str, str]],
-    refuse: Callable[[Sequence[str], Mapping[str, str]], None],
-) -> str:
-    """As ``Checkpoint.write`` on all ranks, which must all call it; the path of the file with the state of this one.
+def write(checkpoint: Any, ours: Communicator, path: str, keep: int, step: int | None, listed: list[str]) -> str:
+    """As ``write`` of a ``ScriptCheckpoint``, on all ranks, which must all call it.
 
-    The failure of a rank is one of all, and then nothing new stays. ARGUMENT for other steps on other ranks.
-    ``described``: what must be the same on all ranks, by name. ``refuse``: raises if it is not, from the digests of all
-    ranks and the descriptions of this one.
+    The path of the file with the state of this rank. The failure of a rank is one of all, and then nothing new stays.
+    ARGUMENT for other steps on other ranks. ``listed``: names of what must be the same on all ranks.
     """
     session = checkpoint._session
     own = session.resolved(path)
     if trial.is_on():
         return own
     with on_all(ours, PURPOSE, "cannot write its part", own, path) as turn, fair_lock.lock():
-        descriptions = described()
         encoded = checkpoint._encoded(own)
+        trees = encoded[1]["objects"]
+        checkpoint.require_kept(listed, trees)
+        descriptions = _descriptions({name: tree for name, tree in trees.items() if is_of(name, listed)}, encoded[2])
         following = session.next_step(own) if step is None else step
-        is_bare = all(is_of(name, checkpoint._shared) for name in encoded[1]["objects"])
+        is_bare = all(is_of(name, listed) for name in trees)
         told = [equality.short(descriptions), socket.gethostname(), is_bare, plain(step), following]
         turn.value = [*told, os.urandom(8).hex()]
     digests, nodes, bare, steps, proposals, marks = zip(*turn.everywhere)
-    refuse(digests, descriptions)
+    _refuse_different(ours, digests, descriptions, checkpoint._script)
     if len(set(steps)) > 1:
-        listed = ", ".join(f"{each} on rank {steps.index(each)}" for each in dict.fromkeys(steps))
-        raise FtnPytorchError("ARGUMENT", f"{PURPOSE}: the ranks write different steps: {listed}")
+        different = ", ".join(f"{each} on rank {steps.index(each)}" for each in dict.fromkeys(steps))
+        raise FtnPytorchError("ARGUMENT", f"{PURPOSE}: the ranks write different steps: {different}")
     # Ranks that wrote nothing before have another one that follows.
     step = max(proposals)
     writers = writers_of(nodes, bare)
@@ -109,6 +102,60 @@ def write(
         else:
             session.done_elsewhere(own, keep, step)
     return place
+
+
+def require_apart(trees: Mapping[str, Any], listed: list[str], script: str) -> None:
+    """SCRIPT if something that a call has made is in what is shared, and in what is not: these are in two files."""
+    found: dict[str, str] = {}
+    for name, tree in trees.items():
+        labels = [label for label in texts_in(tree, LABEL) if label.startswith("#")]
+        for made in (*texts_in(tree, "at"), *labels):
+            other = found.setdefault(made, name)
+            if is_of(other, listed) != is_of(name, listed):
+                inside, outside = (other, name) if is_of(other, listed) else (name, other)
+                raise FtnPytorchError(
+                    "SCRIPT",
+                    f"{script}: {SHARED} names {inside}, and does not name {outside}, which leads to the same object "
+                    "or to the same memory, made after the load. Name both, or let one of them have a copy",
+                )
+
+
+def _descriptions(trees: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, str]:
+    """What trees are that must be the same on all ranks: texts, and digests of their arrays."""
+    labels: dict[str, str] = {}
+    mine = {name: json.dumps(_comparable(tree, labels)) for name, tree in trees.items()}
+    return {**mine, **{place: _digest(arrays[place]) for place in texts_in(list(trees.values()), "at")}}
+
+
+def _refuse_different(ours: Communicator, digests: Sequence[str], mine: Mapping[str, str], script: str) -> None:
+    """FORMAT on all ranks if what a restart takes from rank 0 is not the same on all; see ``equality``."""
+    equality.refuse_different(
+        digests,
+        mine,
+        lambda text: ours.gather(text, purpose=PURPOSE),
+        f"{script}: {SHARED} names what is not the same on all ranks",
+        "Nothing is written, since a restart would give all ranks what rank 0 has. Begin with the same values, and "
+        f"change the network by average_gradients and the same optimizer only; or leave it out of {SHARED}",
+    )
+
+
+def _comparable(tree: Any, labels: dict[str, str]) -> Any:
+    """Each rank may have a GPU of its own, and other objects with labels beside what is shared."""
+    if isinstance(tree, list):
+        return [_comparable(each, labels) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    left_out = "device" if tree.get(TAG) == "tensor" else None
+    found = {key: _comparable(each, labels) for key, each in tree.items() if key != left_out}
+    if TAG in tree and str(tree.get(LABEL)).startswith("#"):
+        found[LABEL] = labels.setdefault(tree[LABEL], f"#{len(labels) + 1}")
+    return found
+
+
+def _digest(array: Any) -> str:
+    if is_tensor(array):
+        return equality.digest(array)
+    return f"{array.dtype} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()}"
 
 
 def writers_of(nodes: Sequence[str], is_bare: Sequence[bool]) -> list[int]:
