@@ -34,6 +34,7 @@ KEPT = {
     "dict by parameter": "m = {}\ndef step():\n    v = m.setdefault(net.weight, torch.zeros(1, 2)).add_(1)\n"
     "    return v.sum().item()",
     "dict by identity": "m = {}\ndef step():\n    m[id(net)] = m.get(id(net), 0) + 1\n    return m[id(net)]",
+    "lazy network": "lazy = torch.nn.LazyLinear(1)\ndef step(): return lazy(torch.rand(2, 3)).sum().item()",
     "cycle": "class Node: pass\nroot = Node()\nroot.child = None\ndef step():\n    child = Node()\n"
     "    child.parent, child.child, root.child = root, root.child, child\n    count, each = 0, root\n"
     "    while each.child is not None:\n        each, count = each.child, count + 1\n    return count",
@@ -254,6 +255,16 @@ def test_what_a_restart_could_not_put_back_is_refused_when_it_is_saved(name, mad
     with fails("RESULT_TYPE", *pieces):
         program.save(runner, str(tmp_path / "state"))
     assert not (tmp_path / "state").exists()
+
+
+def test_a_hook_of_a_later_call_on_a_network_that_was_lazy_is_refused(made, tmp_path, fails):
+    text = "lazy = torch.nn.LazyLinear(1)\ndef step(): lazy(torch.rand(2, 3))\n"
+    runner = made(f"{text}def add(): lazy.register_forward_hook(lambda *given: None)")
+    calls(runner, 1)
+    program.save(runner, str(tmp_path / "state"))
+    program.call(runner, "add")
+    with fails("RESULT_TYPE", "are other hooks than after the load"):
+        program.save(runner, str(tmp_path / "state"))
 
 
 def test_what_later_calls_made_is_gone_after_going_back(made, tmp_path):

@@ -106,8 +106,8 @@ class Changes(Collector):
                 raise Unstorable(f"{name} is {type_of(value)}, and was of class {old.type.__qualname__} after the load")
             found[name + CLASS] = self.encode(node.type, name + CLASS)
         if id(value) in self._now.hooks:
-            is_lazy = old.parent is not None and old.parent.mark is None
-            if not (is_lazy or contents.is_same(old.items, node.items)):
+            is_used_up = graph.was_lazy(old) and set(map(id, node.items or ())) <= set(map(id, old.items or ()))
+            if not (is_used_up or contents.is_same(old.items, node.items)):
                 raise Unstorable(f"{name} are other hooks than after the load. Register them at the top of the script")
         elif node.kind in (Kind.TENSOR, Kind.ARRAY):
             if node.mark != old.mark and None not in (node.mark, old.mark):
@@ -131,8 +131,7 @@ class Changes(Collector):
             self._add_contents(node, old, name, found)
 
     def _add_contents(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
-        is_lazy = node.kind is Kind.MODULE and old.mark is None
-        for key in {} if is_lazy else {**old.fields, **node.fields}:
+        for key in {} if graph.was_lazy(old) else {**old.fields, **node.fields}:
             value = node.fields.get(key, _NOTHING)
             if value is old.fields.get(key, _NOTHING) and not self._is_renewed(value):
                 continue

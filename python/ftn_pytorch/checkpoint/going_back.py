@@ -42,11 +42,11 @@ class GoingBack(Restorer):
             if type(node.value) is not node.type and user_objects.is_plain(node.type):
                 self._put_attribute(node.value, "__class__", node.type)
             fields, items = self.first.fields_of(node), graph.items_of(node)
-            is_lazy = node.kind is Kind.MODULE and node.mark is None
+            is_lazy = graph.was_lazy(node)
             if not (is_lazy or contents.is_aside(node.value)):
                 for key in {**fields, **node.fields}:
                     self._take_back_field(node, key, fields, left)
-            if not contents.is_same(node.items, items) and self.first.name_of(node) not in left:
+            if not (is_lazy or contents.is_same(node.items, items) or self.first.name_of(node) in left):
                 self.fill(node.value, node.items or [])
             if isinstance(node.mark, CodeType) and node.value.__code__ != node.mark:
                 self._put_attribute(node.value, "__code__", node.mark)

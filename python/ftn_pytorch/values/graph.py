@@ -356,6 +356,12 @@ class Graph:
             yield f".(hooks {number})", each
 
 
+def was_lazy(node: Node) -> bool:
+    """True for a network without parameters yet, and for its hooks, which give it them in its first call."""
+    above = node.parent if node.kind is Kind.CONTAINER and node.key.startswith(".(hooks") else node
+    return above is not None and above.kind is Kind.MODULE and above.mark is None
+
+
 def _in_function(key: tuple[str, str], label: str) -> str:
     return f"{key[1]} in {label}" if key[0] == IN else f"{DEFAULT} {key[1]} in {label}"
 
