@@ -23,6 +23,9 @@ TRAINED = {
     "rates = torch.optim.lr_scheduler.StepLR(opt, 2, 0.5)",
     "beside the scheduler of another": "opt = torch.optim.SGD(net.parameters(), 0.5)",
     "with another scheduler": "rates = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 5)",
+    "the first scheduler of an optimizer": "opt = free\nrates = torch.optim.lr_scheduler.LambdaLR(opt, decay)",
+    "schedulers in a scheduler": "opt = free\nrates = torch.optim.lr_scheduler.SequentialLR(opt, ["
+    "torch.optim.lr_scheduler.ConstantLR(opt), torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)], [3])",
     "an own object with a state": "own = Own(2.0)",
 }
 TRAINING = """
@@ -34,6 +37,8 @@ class Own:
     def state_dict(self): return {'factor': self.factor}
     def load_state_dict(self, state): self.factor = state['factor']
 more, opts, own = torch.ones(1, requires_grad=True), [], Own(1.0)
+free = torch.optim.SGD(net.parameters(), 0.5)
+def decay(n): return 0.9 ** n
 opt = torch.optim.Adam(net.parameters(), 0.5)
 rates = torch.optim.lr_scheduler.StepLR(opt, 2)
 group = opt.param_groups[0]
