@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 TRAINED = {
     "under its name": "opt = torch.optim.Adam(net.parameters(), 0.5)",
     "of another class": "opt = torch.optim.SGD(net.parameters(), 0.5, momentum=0.5)",
+    "with fields of its own": "opt = torch.optim.LBFGS(net.parameters(), 0.1, max_iter=1)\nrates = None",
     "of one tensor": "opt = torch.optim.Adam([net.weight], 0.5)",
     "with groups": "opt = torch.optim.Adam([{'params': [net.bias], 'lr': 0.1}, {'params': [net.weight]}])",
     "with a group more": "more = torch.ones(1, requires_grad=True)\nopt.add_param_group({'params': [more], 'lr': 0.1})",
@@ -50,10 +51,10 @@ def step():
     net.zero_grad()
     loss = (net(torch.rand(3, 2)) * more * own.factor).square().sum()
     loss.backward()
-    opt.step()
-    rates.step()
+    opt.step(lambda: loss)
+    if rates: rates.step()
     group['lr'] *= 0.9
-    return loss.item(), own.n, rates.get_last_lr(), [each['lr'] for each in opt.param_groups]
+    return loss.item(), own.n, rates and rates.get_last_lr(), [each['lr'] for each in opt.param_groups]
 """
 
 

@@ -129,10 +129,17 @@ class Collector(Encoder):
             return None
         if id(value) in self._labels:
             return self._labels[id(value)]
-        old = self._known(value)
-        if old is None or id(value) in self._renewed or old.is_closed or old.kind is Kind.CONSTANT:
+        old, now = self._known(value), self._now.node_of(value)
+        if old is None or id(value) in self._renewed or old.kind is Kind.CONSTANT:
             return None
-        return self._first.name_of(old)
+        if not old.is_closed:
+            return self._first.name_of(old)
+        if now is not None and not now.is_closed:
+            raise Unstorable(
+                f"{self._first.name_of(old)} is of an object that keeps its state itself, and a call has made another "
+                "way to it. Make this way at the top of the script, or copy it"
+            )
+        return None
 
     def _known(self, value: Any) -> Node | None:
         """What an object was right after the load, None for what was not there."""
@@ -168,7 +175,9 @@ class Collector(Encoder):
         kind = type(value)
         if optimizers.is_its_state(value):
             self._refuse_kept_elsewhere(value, path)
-            tree = self._instance(value, path, value.__getstate__())
+            # Without the step that a scheduler has wrapped
+            fields = {name: each for name, each in vars(value).items() if kind_of(each) is not Kind.INSTALLED}
+            tree = self._instance(value, path, fields)
             self._objects[path], self.trees[path] = value, tree["fields"]
             return tree
         if user_objects.is_plain(kind) or (kind_of(value) is Kind.SCHEDULER and optimizers.is_of_torch(kind)):

@@ -100,7 +100,9 @@ class Changes(Collector):
                 yield id(one), old
 
     def _add(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
-        value, is_owned = node.value, id(node.value) in self._now.owned
+        value = node.value
+        # What belongs to something that a call has made is told beside it.
+        is_owned = id(value) in self._now.owned and id(value) in self._first.owned
         if node.type is not old.type and old.mark is not None:
             if not (user_objects.is_plain(node.type) and user_objects.is_plain(old.type)):
                 raise Unstorable(f"{name} is {type_of(value)}, and was of class {old.type.__qualname__} after the load")
@@ -234,6 +236,9 @@ class Changes(Collector):
         """A state only fits into what has the same parts. True for an optimizer that has others, which can be told."""
         if node.kind is Kind.GENERATOR and node.mark != old.mark:
             raise Unstorable(f"{name} has spawned others since the load, which its state does not tell")
+        groups = self._first.lists.get(id(node.value))
+        if groups is not None and groups is not node.value.param_groups and self._now.node_of(groups) is not None:
+            raise Unstorable(f"{name}.param_groups is another list than after the load, which has a name of its own")
         if node.mark == old.mark or None in (node.mark, old.mark):
             return False
         if optimizers.is_its_state(node.value):

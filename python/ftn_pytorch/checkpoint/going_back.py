@@ -35,7 +35,8 @@ class GoingBack(Restorer):
                 self.misfits.append(f"{late} of a module that a call imported {_CANNOT}")
         for node in self.first.nodes.values():
             if node.kind is Kind.OPTIMIZER:
-                self.fill(node.value.param_groups, self.first.groups_of(node))
+                self._put_attribute(node.value, "param_groups", self.first.lists[id(node.value)])
+                self.fill(self.first.lists[id(node.value)], self.first.groups_of(node))
             is_owned = id(node.value) in self.first.owned and node.kind is Kind.CONTAINER
             if node.is_closed or node.keeps_itself or is_owned:
                 continue

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..values import optimizer_settings, random_states
-from ..values.encoding import TAG
+from ..values.encoding import SAME, TAG
 from . import archive
 from .capture import Collector
 
@@ -47,20 +47,17 @@ def entries(encoder: Collector, state: dict[str, Any], arrays: Mapping[str, Any]
 
 def _places(tree: Any, optimizer: Any, named: Mapping[str, Any], mark: str) -> Iterator[tuple[Any, Any, str]]:
     """Where numbers stand in the tree of an optimizer: holder, key, and the mark of what goes there."""
-    groups = [id(group) for group in optimizer.param_groups]
+    # What two ways lead to is told with a label, by pairs, and at its second place by this label alone.
+    trees = tree["param_groups"]
+    trees = trees["items"] if isinstance(trees, dict) else trees
+    groups = {id(group): each for group, each in zip(optimizer.param_groups, trees)}
     for name, source in named.items():
-        if id(source.group) not in groups:
+        group = groups.get(id(source.group), {TAG: SAME})
+        if group.get(TAG) == SAME:
             continue
-        group = tree["param_groups"][groups.index(id(source.group))]
-        # What two ways lead to is told by pairs.
-        holder, key = (
-            next((pair, 1) for pair in group["items"] if pair[0] == source.key)
-            if TAG in group
-            else (
-                group,
-                source.key,
-            )
-        )
+        holder, key = group, source.key
+        if TAG in group:
+            holder, key = next(pair for pair in group["items"] if pair[0] == source.key), 1
         if source.item >= 0:
             holder, key = holder[key]["items"], source.item
         yield holder, key, f"{mark}number {name}{mark}"

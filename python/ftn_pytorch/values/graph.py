@@ -97,6 +97,8 @@ class Graph:
         self.owned: set[int] = set()
         """Parts of networks and optimizers, which these keep."""
         self.hooks: set[int] = set()
+        self.lists: dict[int, list[Any]] = {}
+        """In which each optimizer has its groups."""
         self.memories: dict[int, int] = {}
         """Where the memory of each tensor begins."""
         self.owners: dict[int, set[int]] = {}
@@ -126,7 +128,7 @@ class Graph:
 
     def groups_of(self, optimizer: Node) -> list[Any]:
         """The groups that an optimizer had."""
-        return self.nodes[id(optimizer.value.param_groups)].items or []
+        return self.nodes[id(self.lists[id(optimizer.value)])].items or []
 
     def knows(self, code: Any) -> bool:
         """True for a function or class that code of the user mentions, and for the class of what is there."""
@@ -344,6 +346,7 @@ class Graph:
 
     def _of_optimizer(self, value: Any) -> Iterator[tuple[str, Any]]:
         self.owned.update(map(id, (value.param_groups, value.state)))
+        self.lists[id(value)] = value.param_groups
         yield ".param_groups", value.param_groups
         for group in value.param_groups:
             self.owned.update((id(group), id(group["params"])))
