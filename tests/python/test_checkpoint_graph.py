@@ -47,6 +47,17 @@ KEPT = {
     "groups of a new optimizer under a name": "opt = groups = None\ndef step():\n    global opt, groups\n"
     "    if opt is None:\n        opt = torch.optim.SGD(net.parameters(), 0.1)\n        groups = opt.param_groups\n"
     "    groups[0]['lr'] *= 0.9\n    return opt.param_groups[0]['lr']",
+    "array in the order of Fortran": "a = None\ndef step():\n    global a\n"
+    "    if a is None: a = np.asfortranarray(np.arange(6.0).reshape(2, 3))\n    a[0, 1] += 1\n"
+    "    return a.ravel('K').tolist()",
+    "network under another one": "outer = torch.nn.Sequential(torch.nn.Linear(1, 1))\ninner = torch.nn.Linear(1, 1)\n"
+    "def step():\n    global n\n    n += 1\n    if n == 2: outer.append(inner)\n    if n == 5: outer[0] = inner\n"
+    "    return outer(torch.ones(1)).item()",
+    "fields of the user in a state": "opt = torch.optim.SGD(net.parameters(), 0.1)\ndef step():\n"
+    "    held = opt.state[net.weight]\n    held['own'] = held.get('own', torch.zeros(3)) + 1\n"
+    "    return held['own'].sum().item()",
+    "class of ctypes": "import ctypes\nclass Pair(ctypes.Structure): _fields_ = [('one', ctypes.c_int)]\n"
+    "def step():\n    global n\n    n += 1\n    return Pair(n).one",
     "lazy network": "lazy = torch.nn.LazyLinear(1)\ndef step(): return lazy(torch.rand(2, 3)).sum().item()",
     "cycle": "class Node: pass\nroot = Node()\nroot.child = None\ndef step():\n    child = Node()\n"
     "    child.parent, child.child, root.child = root, root.child, child\n    count, each = 0, root\n"
@@ -159,6 +170,23 @@ REFUSED = {
         "opt = torch.optim.SGD(net.parameters(), 0.1)\ngroups = opt.param_groups\n"
         "def step(): opt.param_groups = list(groups)",
         ["opt.param_groups is another list than after the load, which has a name of its own"],
+    ),
+    "parameter that was replaced, and is still there": (
+        "old = net.weight\ndef step(): net.weight = torch.nn.Parameter(torch.zeros(1, 2))",
+        ["old shares its numbers with another tensor since a call, or is no longer part of its network"],
+    ),
+    "fields of an object under a name": (
+        "class Own: n = 0\nown, held = Own(), None\ndef step():\n    global held\n    own.n, held = 1, vars(own)",
+        ["held is the __dict__ of an object, under a name of its own since a call"],
+    ),
+    "bits of another generator": (
+        "rng, two = np.random.default_rng(1), None\ndef step():\n    global two\n"
+        "    two = np.random.Generator(rng.bit_generator)",
+        ["two draws from the bit generator of another generator, since a call"],
+    ),
+    "class made by a call": (
+        "T = None\ndef step():\n    global T\n    T = type('T', (), {})",
+        ["T is the class T, and nothing finds it by this name"],
     ),
     "keys that are weak": (
         "import weakref\nd = weakref.WeakKeyDictionary()\ndef step(): d[net] = 1",
@@ -372,6 +400,10 @@ def test_what_a_package_puts_into_its_own_objects_is_made_again(made, write, tmp
         ),
         ("s = {5, 1, 9}\ndef step():\n    s.discard(1)\n    s.add(74)", "s is a set whose order"),
         ("@functools.cache\ndef f(x): return x\ndef step(): return f(1)", "f is a function that keeps its results"),
+        (
+            "import abc\nclass B(abc.ABC): pass\nclass C: pass\ndef step(): B.register(C)",
+            "a subclass that is registered with abc is a setting",
+        ),
         (
             "s = set(range(99))\ndef step(): s.difference_update(range(3, 90))\nstep()\ns.add(500)",
             "s is a set whose order",

@@ -38,7 +38,7 @@ class Own:
     def state_dict(self): return {'factor': self.factor}
     def load_state_dict(self, state): self.factor = state['factor']
 more, opts, own = torch.ones(1, requires_grad=True), [], Own(1.0)
-free = torch.optim.SGD(net.parameters(), 0.5)
+free = torch.optim.SGD([more], 0.5)
 def decay(n): return 0.9 ** n
 opt = torch.optim.Adam(net.parameters(), 0.5)
 rates = torch.optim.lr_scheduler.StepLR(opt, 2)

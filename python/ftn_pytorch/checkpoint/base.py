@@ -12,8 +12,9 @@ from ..errors import FtnPytorchError, report
 from ..ranks import own_rank
 from ..system import fair_lock, launcher, process, trial
 from ..values import is_tensor, random_states
-from ..values.encoding import TAG, Unstorable, decode, find_imported_type
+from ..values.encoding import TAG, Unstorable, decode
 from ..values.graph import Graph
+from ..values.user_objects import find_imported_type
 from . import archive, content, file, folder, resumption
 from .capture import Collector
 from .comparing import CLASS, TO

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import functools
-import gc
-import sys
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -22,12 +20,13 @@ from ..values.encoding import (
     Encoder,
     FindType,
     Unstorable,
-    find_imported_type,
 )
 from ..values.graph import Graph, Node
+from ..values.held import fields_of
 from ..values.kinds import Kind, kind_of
+from ..values.user_objects import find_imported_type
 from . import memory, optimizers
-from .stateful import access_to, is_module, is_namespace, is_optimizer, label_of
+from .stateful import access_to, described, is_as_new, is_module, is_namespace, is_optimizer, label_of, type_of
 
 ORDER = "a set whose order tells what was taken out of it: its items, but not their order,"
 WEAK = "weak"
@@ -117,7 +116,7 @@ class Collector(Encoder):
     def _values(self, values: Any, path: str) -> Any:
         # They are made anew when they are restored.
         before, self._is_replaced = self._is_replaced, True
-        if isinstance(values, (set, frozenset)) and not _is_as_new(values):
+        if isinstance(values, (set, frozenset)) and not is_as_new(values):
             self.lost[path] = ORDER
         try:
             return super()._values(values, path)
@@ -156,6 +155,10 @@ class Collector(Encoder):
         access = access_to(value)
         if access is not None:
             if (kind := random_states.kind_of_generator(value)) is not None and not self._is_whole:
+                bits = getattr(value, "bit_generator", value)
+                generators = [each.value for each in self._now.nodes.values() if each.kind is Kind.GENERATOR]
+                if any(each is not value and getattr(each, "bit_generator", None) is bits for each in generators):
+                    raise Unstorable(f"{path} draws from the bit generator of another generator, since a call")
                 return {TAG: "generator", "type": kind, "state": self.encode_state(access.get(), path)}
             if not (self._is_whole or self._is_within_state):
                 return self._remade(value, path)
@@ -228,10 +231,29 @@ class Collector(Encoder):
             return self._encode(key, path)
         return {TAG: "identity", "of": self._encode(node.value, path)}
 
+    def _mapping(self, value: Mapping, path: str) -> dict:
+        if id(value) in self._of_objects and not self._is_within_state:
+            raise Unstorable(f"{path} is the __dict__ of an object, under a name of its own since a call")
+        return super()._mapping(value, path)
+
+    @functools.cached_property
+    def _of_objects(self) -> set[int]:
+        """Dicts in which objects have their fields."""
+        held = {} if self._is_whole else self._now.nodes
+        return {id(fields_of(each.value)) for each in held.values() if each.kind is Kind.OBJECT}
+
+    def _is_found(self, code: Any) -> bool:
+        """True for a function or class that a restart finds by its name: it was there after the load."""
+        is_there = self._is_whole or self._known(code) is not None
+        return is_there and self._find_type(user_objects.name_of(code)) is code
+
     def _code(self, value: Any, path: str) -> dict:
         name = user_objects.name_of(value)
-        if self._find_type(name) is not value:
-            raise Unstorable(f"{path} is the function {value.__qualname__}, and nothing finds it by this name")
+        if not self._is_found(value):
+            what = "class" if isinstance(value, type) else "function"
+            raise Unstorable(
+                f"{path} is the {what} {value.__qualname__}, and nothing finds it by this name after a load"
+            )
         return {TAG: CODE, "name": name}
 
     def _factory(self, value: defaultdict, path: str) -> Any:
@@ -240,7 +262,7 @@ class Collector(Encoder):
         if name is not Ellipsis or self._is_within_state:
             # What takes a state_dict has the class that it wants.
             return name
-        if user_objects.is_own_code(factory) and self._find_type(user_objects.name_of(factory)) is factory:
+        if user_objects.is_own_code(factory) and self._is_found(factory):
             return user_objects.name_of(factory)
         if self._known(value) is not None:
             return ""
@@ -300,7 +322,8 @@ class Collector(Encoder):
         return found
 
     def _instance(self, value: Any, path: str, fields: Mapping[str, Any] | None = None) -> dict:
-        if not self._is_whole and self._find_type(user_objects.name_of(type(value))) is not type(value):
+        is_own = user_objects.is_own_module(type(value).__module__)
+        if not self._is_whole and is_own and not self._is_found(type(value)):
             raise Unstorable(f"{path} is {type_of(value)}, and nothing finds this class by its name")
         named = {}
         for name, each in (user_objects.fields(value) if fields is None else fields).items():
@@ -370,29 +393,4 @@ class Collector(Encoder):
                 lost = [each for each in tensors if not self.keeps(each)]
                 if lost:
                     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-                    yield f"{path} trains {_described(lost[0])}{more}"
-
-
-def _is_as_new(values: Any) -> bool:
-    """True if a set that is made of these items has their order, and as much room for others."""
-    new = type(values)(list(values))
-    return list(new) == list(values) and sys.getsizeof(new) == sys.getsizeof(values)
-
-
-def type_of(value: Any) -> str:
-    return f"of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
-
-
-def _described(tensor: Any) -> str:
-    """Shape of a tensor, and its name in the largest module that has it."""
-    kind = loaded("torch").nn.Module
-    # Not isinstance, which asks objects for their class: some warn when they are asked.
-    modules = [each for each in gc.get_objects() if issubclass(type(each), kind)]
-    names = [
-        (len(name), name, type(module).__name__)
-        for module in modules
-        for name, each in module.named_parameters()
-        if each is tensor
-    ]
-    text = f"a tensor of shape {tuple(tensor.shape)}"
-    return f"{max(names)[1]} of a {max(names)[2]}, {text}" if names else text
+                    yield f"{path} trains {described(lost[0])}{more}"

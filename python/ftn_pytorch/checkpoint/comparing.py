@@ -16,8 +16,8 @@ from ..values.graph import Graph, Node
 from ..values.held import results_in
 from ..values.kinds import ATOMS, Kind, kind_of, qualities
 from . import optimizers
-from .capture import METHODS, ORDER, Collector, type_of
-from .stateful import access_to, is_module, is_optimizer
+from .capture import METHODS, ORDER, Collector
+from .stateful import access_to, is_module, is_optimizer, type_of
 
 GONE, AT, TO, CLASS = "gone", "position", " =", " is of"
 """A field that is not there any more, the place in a file that is read, and ends of what a name is
@@ -108,7 +108,7 @@ class Changes(Collector):
                 raise Unstorable(f"{name} is {type_of(value)}, and was of class {old.type.__qualname__} after the load")
             found[name + CLASS] = self.encode(node.type, name + CLASS)
         if id(value) in self._now.hooks:
-            is_used_up = graph.was_lazy(old) and set(map(id, node.items or ())) <= set(map(id, old.items or ()))
+            is_used_up = was_lazy(old) and set(map(id, node.items or ())) <= set(map(id, old.items or ()))
             if not (is_used_up or contents.is_same(old.items, node.items)):
                 raise Unstorable(f"{name} are other hooks than after the load. Register them at the top of the script")
         elif node.kind in (Kind.TENSOR, Kind.ARRAY):
@@ -133,7 +133,7 @@ class Changes(Collector):
             self._add_contents(node, old, name, found)
 
     def _add_contents(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
-        for key in {} if graph.was_lazy(old) else {**old.fields, **node.fields}:
+        for key in {} if was_lazy(old) else {**old.fields, **node.fields}:
             value = node.fields.get(key, _NOTHING)
             if value is old.fields.get(key, _NOTHING) and not self._is_renewed(value):
                 continue
@@ -293,6 +293,12 @@ def variables_of(module: ModuleType, now: Graph) -> Iterator[str]:
         is_fixed = kind_of(value) in graph.CODE or (kind_of(value) is Kind.CONSTANT and name not in stored)
         if not (is_fixed or contents.is_aside(value)):
             yield f"{module.__name__}.{name}"
+
+
+def was_lazy(node: Node) -> bool:
+    """True for a network without parameters yet, and for its hooks, which give it them in its first call."""
+    above = node.parent if node.kind is Kind.CONTAINER and node.key.startswith(".(hooks") else node
+    return above is not None and above.kind is Kind.MODULE and above.mark is None
 
 
 def _is_cache(node: Node, old: Node) -> bool:

@@ -11,9 +11,9 @@ from typing import Any
 
 from ..values import contents, graph, python_types, user_objects
 from ..values.encoding import OBJECT, TAG
-from ..values.graph import Node
+from ..values.graph import LAYERS, Node
 from ..values.kinds import Kind
-from .comparing import AT, CLASS, GONE, TO, variables_of
+from .comparing import AT, CLASS, GONE, TO, variables_of, was_lazy
 from .restoring import Restorer, Step, Undo, has_tag
 from .stateful import access_to, difference, is_trainable
 
@@ -34,6 +34,8 @@ class GoingBack(Restorer):
             for late in variables_of(module, now) if name not in self.first.modules else ():
                 self.misfits.append(f"{late} of a module that a call imported {_CANNOT}")
         for node in self.first.nodes.values():
+            if node.key == LAYERS and not contents.is_same(node.items, graph.items_of(node)):
+                self.has_other_layers = True
             if node.kind is Kind.OPTIMIZER:
                 self._put_attribute(node.value, "param_groups", self.first.lists[id(node.value)])
                 self.fill(self.first.lists[id(node.value)], self.first.groups_of(node))
@@ -43,7 +45,7 @@ class GoingBack(Restorer):
             if type(node.value) is not node.type and user_objects.is_plain(node.type):
                 self._put_attribute(node.value, "__class__", node.type)
             fields, items = self.first.fields_of(node), graph.items_of(node)
-            is_lazy = graph.was_lazy(node)
+            is_lazy = was_lazy(node)
             if not (is_lazy or contents.is_aside(node.value)):
                 for key in {**fields, **node.fields}:
                     self._take_back_field(node, key, fields, left)

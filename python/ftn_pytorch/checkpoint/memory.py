@@ -29,12 +29,13 @@ class Shared:
         self._across = set() if is_whole else _across(now)
 
     def require_as_before(self, value: Any, name: str) -> None:
-        """Unstorable if a tensor shares memory, or a parameter with other networks, since a call of the script."""
+        """Unstorable if a tensor shares memory, or is a parameter of other networks, since a call of the script."""
         group = self._groups.get(self._now.memories.get(id(value), 0), ())
         before = {self._first.memories.get(id(each)) for each in group if self._first.node_of(each) is not None}
-        owners = self._now.owners.get(id(value), set()) - self._first.owners.get(id(value), set())
+        owners = self._now.owners.get(id(value), set()) ^ self._first.owners.get(id(value), set())
         if len(before) > 1 or any(each in self._first.nodes for each in owners):
-            raise Unstorable(f"{name} shares its numbers with another tensor since a call. Make it so at the top")
+            why = "shares its numbers with another tensor since a call, or is no longer part of its network"
+            raise Unstorable(f"{name} {why}. Make it so at the top")
 
     def told(self, value: Any, path: str, put: Callable[[str, Any], str]) -> dict[str, Any] | None:
         """The tree of a tensor as a view, None for one that is no view, or that the load makes again as one."""

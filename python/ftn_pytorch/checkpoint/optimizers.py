@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 from ..system import private_names
 from ..values import is_tensor, loaded
+from ..values.code_names import names_in
 from ..values.contents import fields_in
 from ..values.encoding import Unstorable
 from ..values.kinds import Kind, kind_of
@@ -62,6 +64,7 @@ def misfits_of(live: Any, groups: Any, state: Mapping[str, Any], path: str) -> I
     if here != there:
         yield f"{path} has groups of {there} parameters in the file and of {here} here"
     elif is_of_torch(type(live)):
+        own = _names_of_moments(type(live))
         for ours, theirs in zip(groups, state["param_groups"]):
             for name, default in live.defaults.items():
                 if (theirs_is := _sort_of(theirs.get(name, default))) != _sort_of(ours.get(name, default)):
@@ -70,11 +73,19 @@ def misfits_of(live: Any, groups: Any, state: Mapping[str, Any], path: str) -> I
             for parameter, (name, each) in (
                 (one, pair) for one, of in zip(ours["params"], states) for pair in of.items()
             ):
-                # Of one parameter Adafactor keeps sums of rows and columns, LBFGS what is of all of them.
-                is_own = type(live).__name__ in ("Adafactor", "LBFGS") or not is_tensor(each)
-                if not is_own and each.dim() and each.shape != parameter.shape:
+                is_of_class = name in own and is_tensor(each) and each.dim() > 0
+                if is_of_class and each.shape != parameter.shape:
                     shapes = f"{tuple(each.shape)}, and the parameter {tuple(parameter.shape)}"
                     yield f"{path} could make no step with this state: {name} has shape {shapes}"
+
+
+def _names_of_moments(kind: type) -> set[str]:
+    """What the code of a class mentions, of which states have the shapes of parameters. Of one parameter Adafactor
+    keeps sums of rows and columns, LBFGS what is of all of them.
+    """
+    functions = [each for base in kind.__mro__ for each in vars(base).values() if isinstance(each, FunctionType)]
+    is_other = kind.__name__ in ("Adafactor", "LBFGS")
+    return {name for each in functions for name in names_in(each.__code__)} if not is_other else set()
 
 
 def _sort_of(value: Any) -> Any:

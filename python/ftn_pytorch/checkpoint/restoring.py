@@ -103,6 +103,8 @@ class Restorer:
         self._find_type, self.first = find_type, Graph({}) if first is None else first
         self.use(arrays)
         self.misfits: list[str] = []
+        self.has_other_layers = False
+        """Networks get other layers before they get their states."""
         self._steps: list[Step] = []
         self._modules: list[Step] = []
         self._last: list[Step] = []
@@ -158,9 +160,9 @@ class Restorer:
             return
         state = self.value_of(tree["state"])
         if is_module(live) and isinstance(state, Mapping):
-            misfits = misfits_of(live.state_dict(), state, path)
             # What refuses to load a state refuses it then, and what was loaded before is undone.
-            self.misfits += [] if private_names.changes_state_when_loaded(live) else misfits
+            is_known = not (self.has_other_layers or private_names.changes_state_when_loaded(live))
+            self.misfits += misfits_of(live.state_dict(), state, path) if is_known else []
             self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: undo_of_network(live)))
         elif is_optimizer(live):
             node = self.first.node_of(live)

@@ -22,9 +22,10 @@ from ..ranks.communicator import Communicator
 from ..script.conventions import PREFIX, SHARED, STATE, TRANSIENT
 from ..system import files, log, process
 from ..values import contents
-from ..values.encoding import Unstorable, find_imported_type, found_in
-from ..values.graph import CODE, Graph
+from ..values.encoding import Unstorable
+from ..values.graph import CODE, LAYERS, Graph
 from ..values.kinds import Kind, kind_of
+from ..values.user_objects import find_imported_type, found_in
 from . import background_runs, content, file, shared, together
 from .base import COMPARED, LEFT_OUT, SHARED_KEY, Checkpoint, Saved, is_of, missing
 from .capture import Collector
@@ -239,6 +240,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         left = frozenset((*transient, *(about.get(LEFT_OUT) or ())))
         if only is None:
             restorer.take_back(left, Graph(self._namespace, transient, PREFIX))
+        restorer.has_other_layers |= any(name.endswith(LAYERS) for name in saved)
         for name, (tree, arrays) in saved.items():
             if is_of(name, transient) or (only is not None and not is_of(name, only)):
                 continue

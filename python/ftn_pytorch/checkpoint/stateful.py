@@ -7,7 +7,9 @@ GradScaler, and whatever a script defines so), or if it is a random generator. E
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -170,3 +172,28 @@ def is_field(layer: Any, name: str) -> bool:
     known = {*vars(torch.nn.Module()), "training"} if is_layer else {"defaults", "state", "param_groups"}
     # A field must not hide a method.
     return name not in known and not name.startswith("__") and not callable(getattr(type(layer), name, None))
+
+
+def is_as_new(values: Any) -> bool:
+    """True if a set that is made of these items has their order, and as much room for others."""
+    new = type(values)(list(values))
+    return list(new) == list(values) and sys.getsizeof(new) == sys.getsizeof(values)
+
+
+def type_of(value: Any) -> str:
+    return f"of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
+
+
+def described(tensor: Any) -> str:
+    """Shape of a tensor, and its name in the largest module that has it."""
+    kind = loaded("torch").nn.Module
+    # Not isinstance, which asks objects for their class: some warn when they are asked.
+    modules = [each for each in gc.get_objects() if issubclass(type(each), kind)]
+    names = [
+        (len(name), name, type(module).__name__)
+        for module in modules
+        for name, each in module.named_parameters()
+        if each is tensor
+    ]
+    text = f"a tensor of shape {tuple(tensor.shape)}"
+    return f"{max(names)[1]} of a {max(names)[2]}, {text}" if names else text

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..values import dtype_name, is_tensor
-from ..values.encoding import TAG, UNKNOWN, Encoder, Unstorable, decode, find_imported_type
+from ..values.encoding import TAG, UNKNOWN, Encoder, Unstorable, decode
+from ..values.user_objects import find_imported_type
 
 # What types of torch that NumPy lacks are stored as, by their size.
 _STAND_INS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..system import private_names
 from . import is_array, is_number, is_tensor, loaded, python_types, user_objects
+from .user_objects import find_imported_type
 
 TAG = "~"
 OBJECT = "object"
@@ -191,6 +192,8 @@ class Encoder:
         if value.dtype.names:
             tree["fields"] = _fields_of(value.dtype, path)
             plain = numpy.ascontiguousarray(plain)[..., None].view(numpy.uint8)
+        if plain.flags.fnc:
+            tree["order"] = "F"
         return {**tree, "at": self._put(path, plain)}
 
     def _put(self, path: str, array: Any) -> str:
@@ -347,6 +350,8 @@ _FILLED: dict[str, Any] = {"list": list, "dict": dict, "OrderedDict": OrderedDic
 def _array(array: Any, tree: Mapping[str, Any], decoder: Decoder) -> Any:
     """An array, or one of a class of NumPy that is more than its numbers."""
     numpy = loaded("numpy")
+    if tree.get("order") == "F":
+        array = numpy.asfortranarray(array)
     if "fields" in tree:
         array = array.view(numpy.dtype([tuple(each) for each in tree["fields"]]))[..., 0]
     if "mask" in tree:
@@ -386,18 +391,3 @@ def _to_device(tensor: Any, tree: Mapping[str, Any]) -> Any:
     if tree.get("parameter"):
         return torch.nn.Parameter(tensor, requires_grad=bool(tree.get("grad")))
     return tensor.requires_grad_() if tree.get("grad") else tensor
-
-
-def find_imported_type(name: str) -> Any:
-    """A class or function of a module that has been imported already; no code of the module is run."""
-    module, _, names = name.partition(":")
-    return found_in(getattr(loaded(module), "__dict__", {}), names)
-
-
-def found_in(namespace: Mapping[str, Any], names: str) -> Any:
-    """What a qualified name stands for among these names, None for nothing."""
-    first, *rest = names.split(".")
-    found = namespace.get(first)
-    for part in rest:
-        found = vars(found).get(part) if isinstance(found, type) else None
-    return found.__func__ if isinstance(found, staticmethod) else found

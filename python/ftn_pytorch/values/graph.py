@@ -40,6 +40,9 @@ from .walk import WRAPPED
 
 CODE = (Kind.FUNCTION, Kind.CLASS, Kind.NAMESPACE, Kind.INSTALLED)
 
+LAYERS = ".(layers)"
+"""The way from a network to the dict of its layers."""
+
 
 class Node:
     """A value, and what was in it when it was looked at."""
@@ -341,7 +344,7 @@ class Graph:
                 self.owned.add(id(each))
                 yield f".{name}", each
         if not isinstance(value, loaded("torch").jit.ScriptModule):
-            yield ".(layers)", layers
+            yield LAYERS, layers
         yield from self._hooks_of(value)
 
     def _of_optimizer(self, value: Any) -> Iterator[tuple[str, Any]]:
@@ -357,12 +360,6 @@ class Graph:
         for number, each in enumerate(private_names.hooks_of(value)):
             self.hooks.add(id(each))
             yield f".(hooks {number})", each
-
-
-def was_lazy(node: Node) -> bool:
-    """True for a network without parameters yet, and for its hooks, which give it them in its first call."""
-    above = node.parent if node.kind is Kind.CONTAINER and node.key.startswith(".(hooks") else node
-    return above is not None and above.kind is Kind.MODULE and above.mark is None
 
 
 def _in_function(key: tuple[str, str], label: str) -> str:

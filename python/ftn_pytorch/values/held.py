@@ -68,8 +68,7 @@ def results_in(cached: Any) -> Iterator[Any]:
 
 def dict_of_class(kind: type) -> dict[str, Any]:
     """The fields of a class. What ``vars`` shows of them is no dict, and stands for one."""
-    (fields,) = (each for each in gc.get_referents(vars(kind)) if type(each) is dict)
-    return fields
+    return next(each for each in gc.get_referents(vars(kind)) if isinstance(each, dict))
 
 
 def fields_of(value: Any) -> dict[str, Any]:

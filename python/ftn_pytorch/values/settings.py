@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 import sys
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ def current(packages: Iterable[str], names: set[str]) -> dict[str, Any]:
     found["the precision of decimal"] = 28 if decimal is None else decimal.getcontext().prec
     found.update({"os.environ": dict(os.environ)} if "environ" in names else {})
     found.update({"sys.argv": list(sys.argv)} if "argv" in names else {})
+    found.update({"a subclass that is registered with abc": abc.get_cache_token()} if "register" in names else {})
     for package in packages:
         held = vars(sys.modules[package])
         found.update({f"{package}.{name}": held[name] for name in names & held.keys() if type(held[name]) in ATOMS})

@@ -14,9 +14,11 @@ import functools
 import os
 import sys
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Mapping
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
+from . import loaded
 from .held import fields_of, slots_of
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
@@ -159,3 +161,18 @@ def make(kind: type, named: dict[str, Any], items: Any) -> Any:
     if items is not None:
         refill(made, items)
     return made
+
+
+def find_imported_type(name: str) -> Any:
+    """A class or function of a module that has been imported already; no code of the module is run."""
+    module, _, names = name.partition(":")
+    return found_in(getattr(loaded(module), "__dict__", {}), names)
+
+
+def found_in(namespace: Mapping[str, Any], names: str) -> Any:
+    """What a qualified name stands for among these names, None for nothing."""
+    first, *rest = names.split(".")
+    found = namespace.get(first)
+    for part in rest:
+        found = vars(found).get(part) if isinstance(found, type) else None
+    return found.__func__ if isinstance(found, staticmethod) else found
