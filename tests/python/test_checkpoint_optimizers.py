@@ -78,6 +78,16 @@ def test_a_state_of_another_shape_is_refused_and_nothing_has_changed(tmp_path, f
     assert all(map(torch.equal, tensors_of(here), before)) and torch.equal(torch.get_rng_state(), generator)
 
 
+@pytest.mark.parametrize("rate", [0, True, "numpy.float32(0.02)", "numpy.array(0.02)", "torch.tensor(0.02)"])
+def test_a_rate_of_any_type_of_number_is_taken(tmp_path, rate):
+    numpy = pytest.importorskip("numpy")
+    written, here = trained("SGD"), trained("SGD")
+    rate = eval(str(rate), {"numpy": numpy, "torch": torch})
+    written["optimizer"].param_groups[0]["lr"] = rate
+    Checkpoint(here).restore(Checkpoint(written).save(str(tmp_path / "state")))
+    assert here["optimizer"].param_groups[0]["lr"] == rate
+
+
 def test_options_that_no_step_takes_are_refused(tmp_path, fails, monkeypatch):
     written, here = trained("Adam"), trained("Adam")
     written["optimizer"].param_groups[1]["lr"] = "fast"

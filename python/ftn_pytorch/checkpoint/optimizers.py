@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from ..system import private_names
-from ..values import is_tensor, loaded
+from ..values import is_array, is_tensor, loaded, plain
 from ..values.code_names import names_in
 from ..values.contents import fields_in
 from ..values.encoding import Unstorable
@@ -92,7 +92,8 @@ def _sort_of(value: Any) -> Any:
     """What an option can be in place of: numbers are also in tensors, and a switch may be left open."""
     if isinstance(value, tuple):
         return tuple(map(_sort_of, value))
-    return "a number" if value is None or is_tensor(value) or isinstance(value, (int, float)) else type(value).__name__
+    is_number = isinstance(plain(value), (int, float)) or is_tensor(value) or is_array(value)
+    return "a number" if value is None or is_number else type(value).__name__
 
 
 def regroup(optimizer: Any, groups: list[dict[str, Any]], parameters: list[list[Any]]) -> None:
