@@ -33,7 +33,7 @@ class Shared:
         group = self._groups.get(self._now.memories.get(id(value), 0), ())
         before = {self._first.memories.get(id(each)) for each in group if self._first.node_of(each) is not None}
         owners = self._now.owners.get(id(value), set()) ^ self._first.owners.get(id(value), set())
-        if len(before) > 1 or any(each in self._first.nodes for each in owners):
+        if len(before) > 1 or any(each in self._first.nodes and each in self._now.nodes for each in owners):
             why = "shares its numbers with another tensor since a call, or is no longer part of its network"
             raise Unstorable(f"{name} {why}. Make it so at the top")
 

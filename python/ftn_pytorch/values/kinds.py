@@ -101,6 +101,7 @@ _OF_COMPILERS = (
     "cython_function_or_method",
     "CFunctionType",
     "_FuncPtr",
+    "CField",
     "CPUDispatcher",
     "_ArrayFunctionDispatcher",
     "instancemethod",
