@@ -34,28 +34,9 @@ KEPT = {
     "dict by parameter": "m = {}\ndef step():\n    v = m.setdefault(net.weight, torch.zeros(1, 2)).add_(1)\n"
     "    return v.sum().item()",
     "dict by identity": "m = {}\ndef step():\n    m[id(net)] = m.get(id(net), 0) + 1\n    return m[id(net)]",
-    "list of groups in place of another": "opt = torch.optim.SGD(net.parameters(), 0.1)\ndef step():\n"
-    "    opt.param_groups = list(opt.param_groups)\n    opt.param_groups[0]['lr'] *= 0.9\n"
-    "    return opt.param_groups[0]['lr']",
-    "rate of a new optimizer under a name": "rate, opt = torch.tensor(0.1), None\ndef step():\n    global opt\n"
-    "    if opt is None: opt = torch.optim.Adam(net.parameters(), lr=rate)\n    rate.mul_(0.9)\n"
-    "    return opt.param_groups[0]['lr'].item()",
-    "group of an optimizer in a new one": "one, two = torch.optim.SGD(net.parameters(), 0.1), None\ndef step():\n"
-    "    global two\n    if two is None:\n        two = torch.optim.SGD(net.parameters(), 0.5)\n"
-    "        two.param_groups[0] = one.param_groups[0]\n    one.param_groups[0]['lr'] *= 0.9\n"
-    "    return two.param_groups[0]['lr']",
-    "groups of a new optimizer under a name": "opt = groups = None\ndef step():\n    global opt, groups\n"
-    "    if opt is None:\n        opt = torch.optim.SGD(net.parameters(), 0.1)\n        groups = opt.param_groups\n"
-    "    groups[0]['lr'] *= 0.9\n    return opt.param_groups[0]['lr']",
     "array in the order of Fortran": "a = None\ndef step():\n    global a\n"
     "    if a is None: a = np.asfortranarray(np.arange(6.0).reshape(2, 3))\n    a[0, 1] += 1\n"
     "    return a.ravel('K').tolist()",
-    "network under another one": "outer = torch.nn.Sequential(torch.nn.Linear(1, 1))\ninner = torch.nn.Linear(1, 1)\n"
-    "def step():\n    global n\n    n += 1\n    if n == 2: outer.append(inner)\n    if n == 5: outer[0] = inner\n"
-    "    return outer(torch.ones(1)).item()",
-    "fields of the user in a state": "opt = torch.optim.SGD(net.parameters(), 0.1)\ndef step():\n"
-    "    held = opt.state[net.weight]\n    held['own'] = held.get('own', torch.zeros(3)) + 1\n"
-    "    return held['own'].sum().item()",
     "class of ctypes": "import ctypes\nclass Pair(ctypes.Structure): _fields_ = [('one', ctypes.c_int)]\n"
     "def step():\n    global n\n    n += 1\n    return Pair(n).one",
     "lazy network": "lazy = torch.nn.LazyLinear(1)\ndef step(): return lazy(torch.rand(2, 3)).sum().item()",
@@ -153,27 +134,6 @@ REFUSED = {
         "opt = None\ndef step():\n    global opt\n    opt = torch.optim.SGD(net.parameters())\n"
         "    opt.register_step_post_hook(print)",
         ["opt is of type torch.optim.sgd.SGD, made after the load"],
-    ),
-    "list of an object with a state": (
-        "class Own:\n    def __init__(self): self.log = []\n    def state_dict(self): return {'log': [*self.log]}\n"
-        "    def load_state_dict(self, state): self.log[:] = state['log']\n"
-        "own, held = Own(), None\ndef step():\n    global held\n    held = own.log",
-        ["own.log is of an object that keeps its state itself, and a call has made another way to it"],
-    ),
-    "tensor of an object with a state": (
-        "class Own:\n    def __init__(self): self.t = torch.zeros(1)\n    def state_dict(self): return {'t': self.t}\n"
-        "    def load_state_dict(self, state): self.t.copy_(state['t'])\n"
-        "own, held = Own(), []\ndef step(): held.append(own.t)",
-        ["own.t is of an object that keeps its state itself"],
-    ),
-    "second list of groups": (
-        "opt = torch.optim.SGD(net.parameters(), 0.1)\ngroups = opt.param_groups\n"
-        "def step(): opt.param_groups = list(groups)",
-        ["opt.param_groups is another list than after the load, which has a name of its own"],
-    ),
-    "parameter that was replaced, and is still there": (
-        "old = net.weight\ndef step(): net.weight = torch.nn.Parameter(torch.zeros(1, 2))",
-        ["old shares its numbers with another tensor since a call, or is no longer part of its network"],
     ),
     "fields of an object under a name": (
         "class Own: n = 0\nown, held = Own(), None\ndef step():\n    global held\n    own.n, held = 1, vars(own)",

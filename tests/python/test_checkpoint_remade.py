@@ -74,3 +74,80 @@ def test_what_a_call_has_made_is_trained_after_a_restart(name, load, tmp_path):
     two = load(text)
     program.restore(two, place)
     assert calls(two, 3) == expected
+
+
+HEADER = """
+import torch
+torch.manual_seed(0)
+net, n = torch.nn.Linear(2, 1), 0
+"""
+
+# name: script with step(), which is kept
+KEPT = {
+    "list of groups in place of another": "opt = torch.optim.SGD(net.parameters(), 0.1)\ndef step():\n"
+    "    opt.param_groups = list(opt.param_groups)\n    opt.param_groups[0]['lr'] *= 0.9\n"
+    "    return opt.param_groups[0]['lr']",
+    "rate of a new optimizer under a name": "rate, opt = torch.tensor(0.1), None\ndef step():\n    global opt\n"
+    "    if opt is None: opt = torch.optim.Adam(net.parameters(), lr=rate)\n    rate.mul_(0.9)\n"
+    "    return opt.param_groups[0]['lr'].item()",
+    "group of an optimizer in a new one": "one, two = torch.optim.SGD(net.parameters(), 0.1), None\ndef step():\n"
+    "    global two\n    if two is None:\n        two = torch.optim.SGD(net.parameters(), 0.5)\n"
+    "        two.param_groups[0] = one.param_groups[0]\n    one.param_groups[0]['lr'] *= 0.9\n"
+    "    return two.param_groups[0]['lr']",
+    "groups of a new optimizer under a name": "opt = groups = None\ndef step():\n    global opt, groups\n"
+    "    if opt is None:\n        opt = torch.optim.SGD(net.parameters(), 0.1)\n        groups = opt.param_groups\n"
+    "    groups[0]['lr'] *= 0.9\n    return opt.param_groups[0]['lr']",
+    "network under another one": "outer = torch.nn.Sequential(torch.nn.Linear(1, 1))\ninner = torch.nn.Linear(1, 1)\n"
+    "def step():\n    global n\n    n += 1\n    if n == 2: outer.append(inner)\n    if n == 5: outer[0] = inner\n"
+    "    return outer(torch.ones(1)).item()",
+    "fields of the user in a state": "opt = torch.optim.SGD(net.parameters(), 0.1)\ndef step():\n"
+    "    held = opt.state[net.weight]\n    held['own'] = held.get('own', torch.zeros(3)) + 1\n"
+    "    return held['own'].sum().item()",
+}
+
+# name: (script, pieces of the message)
+REFUSED = {
+    "list of an object with a state": (
+        "class Own:\n    def __init__(self): self.log = []\n    def state_dict(self): return {'log': [*self.log]}\n"
+        "    def load_state_dict(self, state): self.log[:] = state['log']\n"
+        "own, held = Own(), None\ndef step():\n    global held\n    held = own.log",
+        ["own.log is of an object that keeps its state itself, and a call has made another way to it"],
+    ),
+    "tensor of an object with a state": (
+        "class Own:\n    def __init__(self): self.t = torch.zeros(1)\n    def state_dict(self): return {'t': self.t}\n"
+        "    def load_state_dict(self, state): self.t.copy_(state['t'])\n"
+        "own, held = Own(), []\ndef step(): held.append(own.t)",
+        ["own.t is of an object that keeps its state itself"],
+    ),
+    "second list of groups": (
+        "opt = torch.optim.SGD(net.parameters(), 0.1)\ngroups = opt.param_groups\n"
+        "def step(): opt.param_groups = list(groups)",
+        ["opt.param_groups is another list than after the load, which has a name of its own"],
+    ),
+    "parameter that was replaced, and is still there": (
+        "old = net.weight\ndef step(): net.weight = torch.nn.Parameter(torch.zeros(1, 2))",
+        ["old shares its numbers with another tensor since a call, or is no longer part of its network"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_parts_of_optimizers_and_networks_stay_themselves(name, load, tmp_path):
+    one, place = load(HEADER + KEPT[name]), str(tmp_path / "state")
+    calls(one, 3)
+    program.save(one, place)
+    expected = calls(one, 4)
+    program.restore(one, place)
+    assert calls(one, 4) == expected
+    two = load(HEADER + KEPT[name])
+    program.restore(two, place)
+    assert calls(two, 4) == expected
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_second_ways_to_what_is_kept_elsewhere_are_refused(name, load, tmp_path, fails):
+    text, pieces = REFUSED[name]
+    runner = load(HEADER + text)
+    calls(runner, 1)
+    with fails("RESULT_TYPE", *pieces):
+        program.save(runner, str(tmp_path / "state"))
