@@ -278,12 +278,15 @@ Modes Modes::current() {
     return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
                                                      : at::ScalarType::Undefined;
   };
+  const auto cpu_type = cast_to(at::kCPU), cuda_type = cast_to(at::kCUDA);
+  // To ask whether casts are kept is to enter and to leave an autocast.
+  const bool is_cast = cpu_type != at::ScalarType::Undefined || cuda_type != at::ScalarType::Undefined;
   return {c10::GradMode::is_enabled(),
           c10::InferenceMode::is_enabled(),
           torch::autograd::AnomalyMode::is_enabled(),
-          keeps_casts(),
-          cast_to(at::kCPU),
-          cast_to(at::kCUDA),
+          is_cast && keeps_casts(),
+          cpu_type,
+          cuda_type,
           c10::get_default_dtype_as_scalartype(),
           FunctionModes::stack_len(),
           device_of_modes(),

@@ -16,12 +16,13 @@ from . import left_values, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
 from .before_call import Before, Gradient
 from .binding import SLOT, Binding
-from .bindings import ASKING, Watch
+from .bindings import Watch
 from .extension import module
 from .following import Following, Known
 from .optimizer_numbers import Trials
 from .places import TARGETS, Guard, Place
 from .python_effects import Calls
+from .readers import ASKING
 from .recorder import OF_NUMBER, Recorder, Unrecordable, unseen
 from .returned import PLAIN, Item, Read, mapped
 from .schedules import schedules_of
@@ -181,7 +182,7 @@ def _observers(
     recorder = Recorder(inputs)
     trials = Trials(recorder)
     before = Before(recorder, trials)
-    watch = Watch(function, (*others, *given), ignored | known.paths, before.met)
+    watch = Watch(function, (*others, *given), ignored | known.paths, before.met, known.holders())
     if obstacle := watch.obstacle():
         watch.finish()
         return obstacle
