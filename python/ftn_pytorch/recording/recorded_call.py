@@ -83,6 +83,8 @@ class Tape:
     generators: list[Any] = field(default_factory=list)
     rewinds: bool = False
     """A failed run has drawn random numbers of the host, which are to be drawn again."""
+    casts: bool = False
+    """It casts what names lead to, which an autocast around it may keep."""
     asks_switches: bool = False
     """The function may ask torch how it computes, and depends on all of that."""
     is_bare: bool = False
@@ -257,9 +259,9 @@ def _tape(
     after = [(each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after]
     operations = [_described(operation, last) for operation, last in zip(steps, _last_uses(steps, kept))]
     writes = {address for operation in steps for address in operation.writes}
-    for each in steps if module().keeps_casts() else ():
-        cast = outside.get(next(each.slots(), -1))
-        if is_move(each.operator) and not each.writes and cast is not None and address_of(cast) in writes:
+    casts = [each for each in steps if is_move(each.operator) and not each.writes and next(each.slots(), -1) in outside]
+    for each in casts if module().keeps_casts() else ():
+        if address_of(outside[next(each.slots())]) in writes:
             raise Unrecordable(
                 f"{each.place}: it changes what an autocast around its calls keeps a cast of: enter autocast inside"
             )
@@ -296,7 +298,7 @@ def _tape(
         numbers=numbers,
         branches=branches,
         gradients_before=[
-            (parameter, was_there, gradient if _is_used(gradient, recorder) else None)
+            (parameter, was_there, gradient if any(gradient is each for each in outside.values()) else None)
             for parameter, was_there, gradient in before
         ],
         gradients_after=after,
@@ -311,6 +313,7 @@ def _tape(
         fixed={slot for made, (source, _, _) in recorder.constants.items() for slot in (made, source)},
         generators=recorder.generators,
         rewinds=rewinds,
+        casts=bool(casts),
         watched=watch.bindings,
         template=template,
         left=tuple(left),
@@ -337,10 +340,6 @@ def _with_constants(recorder: Recorder, kept: set[int]) -> list[Operation]:
 
 def _each_once(tensors: list[Any]) -> list[Any]:
     return [each for each in {id(each): each for each in tensors}.values() if is_ordinary(each)]
-
-
-def _is_used(gradient: Any, recorder: Recorder) -> bool:
-    return gradient is not None and any(tensor is gradient for tensor in recorder.outside.values())
 
 
 def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
