@@ -279,11 +279,10 @@ Modes Modes::current(bool casts) {
                                                      : at::ScalarType::Undefined;
   };
   const auto cpu_type = cast_to(at::kCPU), cuda_type = cast_to(at::kCUDA);
-  casts = casts || cpu_type != at::ScalarType::Undefined || cuda_type != at::ScalarType::Undefined;
   return {c10::GradMode::is_enabled(),
           c10::InferenceMode::is_enabled(),
           torch::autograd::AnomalyMode::is_enabled(),
-          casts && keeps_casts(),
+          (casts || cpu_type != at::ScalarType::Undefined || cuda_type != at::ScalarType::Undefined) && keeps_casts(),
           cpu_type,
           cuda_type,
           c10::get_default_dtype_as_scalartype(),
