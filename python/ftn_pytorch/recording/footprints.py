@@ -118,11 +118,9 @@ class Footprints:
 
 
 def is_of_user(frame: FrameType) -> bool:
-    return _is_followed(frame.f_globals.get("__name__", "")) and not is_of_library(frame.f_code.co_filename)
-
-
-def _is_followed(module: str) -> bool:
-    return user_objects.is_own_module(module) or user_objects.is_of_package(module)
+    module = frame.f_globals.get("__name__", "")
+    is_followed = user_objects.is_own_module(module) or user_objects.is_of_package(module)
+    return is_followed and not is_of_library(frame.f_code.co_filename)
 
 
 def value_of(node: ast.AST, frame: FrameType) -> Any:

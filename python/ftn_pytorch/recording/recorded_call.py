@@ -20,7 +20,7 @@ from .bindings import Watch
 from .extension import module
 from .following import Following, Known
 from .optimizer_numbers import Trials
-from .places import TARGETS, Guard, Place
+from .places import Guard, Place, Target
 from .python_effects import Calls
 from .readers import ASKING
 from .recorder import OF_NUMBER, Recorder, Unrecordable, unseen
@@ -96,7 +96,7 @@ class Tape:
     given: tuple[Place, ...] = ()
     """What is there is given to a run behind its arguments."""
     left: tuple[tuple[Any, Any], ...] = ()
-    """What a run puts where, as a template: ``places.TARGETS``."""
+    """What a run puts where, as a template: targets, and values."""
     guards: list[Guard] = field(default_factory=list)
     """What must hold before a run."""
     arguments: list[Given] = field(default_factory=list)
@@ -357,7 +357,7 @@ def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
         if taken is not None:
             results.setdefault(id(value), taken.slot)
             return Read(list(results).index(id(value)))
-    if isinstance(value, (*PLAIN, Item, *TARGETS)):
+    if isinstance(value, (*PLAIN, Item, Target)):
         return value
     found = mapped(lambda each: _template(each, recorder, results), value)
     if found is None:
