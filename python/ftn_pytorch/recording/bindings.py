@@ -165,9 +165,7 @@ class Watch:
         del self.reads, self._met
         for target, path in self._weak.values():
             if id(target) not in self._strong and target is not None:
-                self._refuse(
-                    f"{path} is a weak reference to what a recording would keep alive: use the object by a name"
-                )
+                self._refuse(f"{path} is a weak reference to what a recording would keep alive: use the object by name")
         asks = self.names & ASKING or any(map(tried_in, self._walk.codes))
         (self.bindings if asks else self.whole).extend(self._attributes)
         for holder, path, keys, pairs in self._followed.values():

@@ -40,6 +40,7 @@ _OF_CLASSES = frozenset(
 _FRESH = (GeneratorType, CoroutineType, MappingProxyType, memoryview, re.Match, torch.autograd.graph.Node)
 """What a function makes for itself, or is refused where a name leads to it."""
 _FILES = (open, os.open)
+_ONCE = "which a recording does once: do it outside, and pass the value"
 _OTHERS = {
     "input": "reads from the terminal",
     "open": "opens a file",
@@ -105,7 +106,7 @@ class Calls:
 
     def __exit__(self, *failure: Any) -> None:
         for why in filter(None, map(_reason, self._watch.handed)):
-            self._recorder.obstacle = self._recorder.obstacle or _told(why)
+            self._recorder.obstacle = self._recorder.obstacle or f"it {why}, {_ONCE}"
         if _is_of_cprofile(self._previous):
             sys.setprofile(None)
             self._previous.enable()
@@ -151,7 +152,7 @@ class Calls:
             self._refuse(why)
 
     def _refuse(self, why: str) -> None:
-        self._recorder.refuse(_told(why))
+        self._recorder.refuse(f"it {why}, {_ONCE}")
 
     def _is_of_user(self, frame: FrameType) -> bool:
         name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -176,10 +177,6 @@ class Calls:
                 return False
             frame = frame.f_back
         return False
-
-
-def _told(why: str) -> str:
-    return f"it {why}, which a recording does once: do it outside, and pass the value"
 
 
 def _reason(function: Any) -> str:
