@@ -28,7 +28,8 @@ class Replay {
  public:
   Replay(const py::tuple& args, const py::dict& named, const py::object& tape)
       : signature_(args, named, py::cast<bool>(tape.attr("is_bare"))),
-        modes_(Modes::current()),
+        casts_(py::cast<bool>(tape.attr("casts"))),
+        modes_(Modes::current(casts_)),
         asked_(py::cast<bool>(tape.attr("asks_switches")) ? std::optional(switches()) : std::nullopt),
         tape_(py::cast<int32_t>(tape.attr("slots")),
               all_of<std::pair<int32_t, at::Tensor>>(tape.attr("constants"),
@@ -173,7 +174,7 @@ class Replay {
   /// None, or (kind, index) of the first thing that is not as it was.
   py::object mismatch(const py::tuple& args, const py::dict& named, std::vector<at::Tensor>& inputs,
                       std::vector<double>& numbers) const {
-    if (!(Modes::current() == modes_) || (asked_ && *asked_ != switches()) || is_intercepted())
+    if (!(Modes::current(casts_) == modes_) || (asked_ && *asked_ != switches()) || is_intercepted())
       return py::make_tuple("modes", 0);
     if (!signature_.matches(args.ptr(), named.ptr(), inputs)) return py::make_tuple("arguments", 0);
     const auto first = [](const char* kind, const auto& all) -> py::object {
@@ -267,6 +268,7 @@ class Replay {
   }
 
   Signature signature_;
+  bool casts_;  ///< what names lead to
   Modes modes_;
   std::optional<Switches> asked_;  ///< where the function asks for some
   Tape tape_;
@@ -361,7 +363,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
   fpt::recording::add_saved_file(module);
   fpt::recording::add_device_turns(module);
   module.def(
-      "modes", [] { return fpt::recording::Modes::current().in_python(); },
+      "modes", [] { return fpt::recording::Modes::current(true).in_python(); },
       "What torch has switched on now, as far as it decides on operators and numbers.");
   module.def("keeps_casts", &fpt::recording::keeps_casts, "Whether an autocast keeps for later calls what is cast.");
   module.def(

@@ -273,17 +273,18 @@ bool keeps_casts() {
   return is_entered && at::autocast::is_autocast_cache_enabled();
 }
 
-Modes Modes::current() {
+Modes Modes::current(bool casts) {
   const auto cast_to = [](c10::DeviceType device) {
     return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
                                                      : at::ScalarType::Undefined;
   };
+  const auto cpu_type = cast_to(at::kCPU), cuda_type = cast_to(at::kCUDA);
   return {c10::GradMode::is_enabled(),
           c10::InferenceMode::is_enabled(),
           torch::autograd::AnomalyMode::is_enabled(),
-          keeps_casts(),
-          cast_to(at::kCPU),
-          cast_to(at::kCUDA),
+          (casts || cpu_type != at::ScalarType::Undefined || cuda_type != at::ScalarType::Undefined) && keeps_casts(),
+          cpu_type,
+          cuda_type,
           c10::get_default_dtype_as_scalartype(),
           FunctionModes::stack_len(),
           device_of_modes(),

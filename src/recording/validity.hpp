@@ -66,7 +66,8 @@ Routes routes();
 using Switches = std::array<int64_t, 30>;
 Switches switches();
 
-/// True where an autocast around the call keeps what is cast in it, so that a later call finds it.
+/// True where an autocast around the call keeps what is cast in it, so that a later call finds it. Torch does not tell:
+/// to ask is to enter and to leave an autocast.
 bool keeps_casts();
 
 /// Modes of torch that decide on what a function does.
@@ -78,7 +79,8 @@ struct Modes {
   std::optional<c10::Device> device;  ///< that one of them makes tensors on
   Routes routes;
 
-  static Modes current();
+  /// `casts`: whether a call casts what an autocast may keep; where none is on, others do not ask for that.
+  static Modes current(bool casts);
   bool operator==(const Modes& other) const noexcept;
   /// As Python compares them, with all switches.
   py::tuple in_python() const;

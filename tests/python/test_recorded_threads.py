@@ -123,3 +123,22 @@ def test_a_function_that_calls_itself_is_called_as_often_as_written():
     power = recorded(power)
     for _ in range(9):
         assert power(torch.ones(1), 3).item() == 8
+
+
+def test_threads_that_count_lose_nothing():
+    """What is asked of a count before a run, and what the run adds to it, are one step."""
+    calls, tens = 0, 0
+
+    @recorded
+    def step(x):
+        nonlocal calls, tens
+        calls += 1
+        if calls % 10 == 0:
+            tens += 1
+        return x * 2
+
+    for _ in range(30):
+        step(torch.ones(2))
+    assert step.recording.is_ready and (calls, tens) == (30, 3)
+    together(*[lambda: [step(torch.ones(2)) for _ in range(100)]] * THREADS)
+    assert calls == 30 + 100 * THREADS

@@ -35,13 +35,21 @@ class Binding(NamedTuple):
     path: str
 
 
-def all_of(fields: dict[str, Any], path: str) -> Binding:
-    return Binding(ITEMS, fields, dict, tuple(each for pair in fields.items() for each in pair), path)
-
-
 def pairs_of(holder: Any) -> tuple[tuple[Any, Any], ...]:
     base: Any = base_of(type(holder))
     return tuple((key, dict.__getitem__(holder, key)) for key in base.__iter__(holder))
+
+
+def items_of(holder: Any, path: str, keys: set[Any] | None = None, pairs: tuple | None = None) -> Binding:
+    """All items of a container. ``keys``: only these of a dict, and that there are no others. ``pairs``: as they
+    were."""
+    base: Any = base_of(type(holder))
+    if issubclass(base, dict):
+        found = pairs or pairs_of(holder)
+        flat = tuple(e for key, each in found for e in (key, each if keys is None or key in keys else ANYTHING))
+    else:
+        flat = tuple(base.__iter__(holder))
+    return Binding(ITEMS, holder, base, flat, path)
 
 
 def is_hidden(cached: Any) -> bool:
@@ -63,5 +71,5 @@ def results_kept(cached: Any, path: str) -> list[Binding]:
         if information.maxsize is None and all(kind_of(key) is Kind.CONSTANT for key in table):
             found += [Binding(ITEM, table, key, each, f"a result of {path}") for key, each in table.items()]
         else:
-            found.append(all_of(table, f"results of {path}"))
+            found.append(items_of(table, f"results of {path}"))
     return found

@@ -9,14 +9,14 @@ it.
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
-import operator
 import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FunctionType, MemberDescriptorType, MethodWrapperType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -29,7 +29,8 @@ from ..values.kinds import base_of, is_of_decimals, is_simple
 from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import binding, extension
-from .binding import ABSENT, ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding, all_of, is_hidden, pairs_of, results_kept
+from .binding import ABSENT, ANYTHING, CELL, ITEM, SLOT, Binding, is_hidden, items_of, pairs_of, results_kept
+from .readers import ASKING, DESCRIPTORS, OF_C, PAST_READS, SEES_RECORDER
 from .reads import Reads
 from .recorder import unseen
 from .tape import is_of_library, parameters_of, tried_in
@@ -37,20 +38,18 @@ from .tape import is_of_library, parameters_of, tried_in
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _STEPPING = frozenset(("step", "zero_grad", "state"))
 """What may be asked of an optimizer or a scheduler that tells nothing of its numbers."""
-ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars"))
 
-_DESCRIPTORS = (MemberDescriptorType, MethodWrapperType, operator.methodcaller)
-"""What can get a slot of an object of which nothing is asked then."""
 _TEXTS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _ITEMS_OF_FUNCTIONS = frozenset(("__annotations__", "__globals__"))
-_WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER)
+_WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER, Kind.FUNCTION)
 
 
 class Watch:
     """Bindings that must stay what they are, and the objects of torch that were found behind them.
 
     ``others``: more roots. ``ignored``: paths that do not count. ``met`` is told each object of torch and each random
-    generator as soon as it is found. While ``reads`` is entered, what is read is found, too; ``finish`` ends that.
+    generator as soon as it is found. ``counts``: what holds numbers whose reads are counted. While ``reads`` is
+    entered, what is read is found, too; ``finish`` ends that.
     """
 
     def __init__(
@@ -59,15 +58,19 @@ class Watch:
         others: Iterable[Any] = (),
         ignored: frozenset[str] = frozenset(),
         met: Callable[[Any, str], None] = lambda value, path: None,
+        counts: Iterable[Any] = (),
     ) -> None:
         self.bindings: list[Binding] = []
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
         self.tensors: list[Any] = []
+        self.functions: list[FunctionType] = []
+        self.handed: list[Any] = []
+        """Functions of C that other functions of C call."""
         self.edges: dict[int, list[Edge]] = {}
         """Those that lead to a list or a dict, by its identity."""
         self.reads = Reads(self._read)
-        self._met = met
+        self._met, self._counts = met, set(map(id, counts))
         self.whole: list[Binding] = []
         """All fields of what only some are read of: none of them may change."""
         self._attributes: list[Binding] = []
@@ -94,27 +97,32 @@ class Watch:
         for value, path, kind in found:
             self._look(value, path, kind)
         for value, _, _ in found:
-            if self._walk.is_aside(value) and not isinstance(value, type):
+            is_counted = not self._counts.isdisjoint((id(value), id(fields_of(value))))
+            if (self._walk.is_aside(value) and not isinstance(value, type)) or is_counted:
                 self.reads.look_at(value)
 
     def _read(self, value: Any, name: str) -> bool:
         """An attribute was asked for, which may not be there; false if that does not matter."""
         kind = type(value)  # isinstance would ask the value
         is_stepped = issubclass(kind, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
-        is_of_torch = is_stepped or (name == "__dict__" and issubclass(kind, torch.nn.Module))
-        if self._is_busy or (is_of_torch and is_of_library(sys._getframe(2).f_code.co_filename)):
+        is_of_torch = is_stepped or (name == "__dict__" and issubclass(kind, (torch.nn.Module, torch.Tensor)))
+        if self._is_busy:
             return False
+        if is_of_torch and is_of_library(sys._getframe(2).f_code.co_filename):
+            return name != "__dict__"
         if is_stepped:
             self._asks_numbers |= name not in _STEPPING
-            return False
+            return True
         self._is_busy = True
         try:
             if self._walk.read(value, name):
                 self._go()
+            elif (of := next((each for each in kind.__mro__ if name in vars(each)), None)) and name not in CLASS_ONLY:
+                self.switched(dict_of_class(of), name)
             elif isinstance(value, ModuleType) and name not in (space := fields_of(value)):
                 self._add(ABSENT, space, name, None, f"{space.get('__name__')}.{name}")
             if name == "__dict__" and isinstance(value, ModuleType):
-                self._bind_items(fields_of(value), f"{fields_of(value).get('__name__')}.")
+                self.bindings.append(items_of(fields_of(value), f"{fields_of(value).get('__name__')}."))
         except Exception as failure:
             self._refuse(unseen(failure))
         finally:
@@ -145,38 +153,42 @@ class Watch:
         """Code of an installed package has read a name that functions of its module give other values."""
         if is_simple(space.get(name, space)) and (id(space), name) not in self._switches:
             self._switches.add((id(space), name))
-            self._add(ITEM, space, name, space[name], f"{space.get('__name__')}.{name}")
+            of = space.get("__name__") or space.get("__qualname__") or space.get("__module__")
+            self._add(ITEM, space, name, space[name], f"{of}.{name}")
 
     def finish(self) -> None:
         """Nothing more is read, nor met."""
+        self.asks_descriptors |= any(PAST_READS.intersection(names_in(code)) for code in self._walk.codes)
+        if self.asks_descriptors:
+            self._walk.read_all()
+            self._go()
         del self.reads, self._met
         for target, path in self._weak.values():
             if id(target) not in self._strong and target is not None:
-                self._refuse(
-                    f"{path} is a weak reference to what a recording would keep alive: use the object by a name"
-                )
+                self._refuse(f"{path} is a weak reference to what a recording would keep alive: use the object by name")
         asks = self.names & ASKING or any(map(tried_in, self._walk.codes))
         (self.bindings if asks else self.whole).extend(self._attributes)
         for holder, path, keys, pairs in self._followed.values():
-            self._bind_items(holder, path, keys, pairs)
+            self.bindings.append(items_of(holder, path, keys, pairs))
         if self._asks_numbers:
             self._bind_settings()
-        if self.asks_descriptors or any("__get__" in names_in(code) for code in self._walk.codes):
+        if self.asks_descriptors:
             self.bindings.extend(self.whole)
         for kind, hooks in self._hooks_of_all():
-            self._bind_items(hooks, f"hooks of all {kind}")
+            self.bindings.append(items_of(hooks, f"hooks of all {kind}"))
 
     def changed(self) -> list[Binding]:
         """What is not as it was found."""
-        first_change = extension.module().first_change
-        if first_change([each[:4] for each in (*self.whole, *self.bindings)]) < 0:
-            return []
-        return [each for each in (*self.whole, *self.bindings) if first_change([each[:4]]) >= 0]
+        first_change, every = extension.module().first_change, (*self.whole, *self.bindings)
+        is_same = first_change([each[:4] for each in every]) < 0
+        return [] if is_same else [each for each in every if first_change([each[:4]]) >= 0]
 
     def obstacle(self) -> str:
         """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
         if self._unseen:
             return self._unseen
+        if found := self.names & SEES_RECORDER:
+            return f"it calls {found.pop()}, which sees the recorder, too"
         for kind, hooks in self._hooks_of_all():
             if hooks:
                 return f"a hook of all {kind} would not be called"
@@ -209,7 +221,10 @@ class Watch:
             self._weak[id(edge.value)] = (edge.value, edge.path)
         else:
             self._strong.add(id(edge.value))
-        self.asks_descriptors |= isinstance(edge.value, _DESCRIPTORS) and edge.by != By.FIELD
+        self.asks_descriptors |= isinstance(edge.value, DESCRIPTORS) and edge.by != By.FIELD
+        if isinstance(edge.value, OF_C):
+            self.names.add(str(getattr(edge.value, "__name__", type(edge.value).__name__)))
+            self.handed += [edge.value] if isinstance(edge.holder, functools.partial) else []
         if is_of_decimals(edge.value):
             self._refuse(f"{edge.path} computes by the context of decimal, which may be another one: use floats")
         if type(edge.value) in (list, deque, dict):
@@ -231,18 +246,6 @@ class Watch:
 
     def _add(self, kind: int, holder: Any, key: Any, value: Any, path: str) -> None:
         self.bindings.append(Binding(kind, holder, key, value, path))
-
-    def _bind_items(self, holder: Any, path: str, keys: set[Any] | None = None, pairs: tuple | None = None) -> None:
-        """All items of a container. ``keys``: only these of a dict, and that there are no others. ``pairs``: as they
-        were."""
-        base: Any = base_of(type(holder))
-        if issubclass(base, dict):
-            found = pairs or pairs_of(holder)
-            values = [(key, each if keys is None or key in keys else ANYTHING) for key, each in found]
-            flat = tuple(part for pair in values for part in pair)
-        else:
-            flat = tuple(base.__iter__(holder))
-        self._add(ITEMS, holder, base, flat, path)
 
     # ---- values
 
@@ -272,8 +275,8 @@ class Watch:
             self._followed_in(fields, f"{path}.")
         if self._walk.is_aside(value) and not isinstance(value, type):
             fields = fields_of(value)
-            prefix = fields.get("__name__") if kind is Kind.NAMESPACE else path
-            self.whole.append(all_of(fields, f"{prefix}."))
+            prefix = fields.get("__name__") if isinstance(value, ModuleType) else path
+            self.whole.append(items_of(fields, f"{prefix}."))
 
     def _unknown(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -288,7 +291,7 @@ class Watch:
 
     def _tensor(self, value: Any, path: str) -> None:
         self.tensors.append(value)
-        self._attributes.append(all_of(fields_of(value), f"{path}."))
+        self._attributes.append(items_of(fields_of(value), f"{path}."))
         self._met(value, path)
 
     def _container(self, value: Any, path: str) -> None:
@@ -296,7 +299,7 @@ class Watch:
         if len(value) > LARGE and not all(isinstance(each, torch.Tensor) for each in value):
             self._refuse(f"{path} has more than {LARGE} items, too many to be watched; make it a tensor")
         elif not issubclass(base, (tuple, frozenset)):
-            self._bind_items(value, path)
+            self.bindings.append(items_of(value, path))
             if issubclass(base, defaultdict):
                 self._add(SLOT, value, "default_factory", value.default_factory, f"{path}.default_factory")
 
@@ -333,9 +336,9 @@ class Watch:
         self._met(module, path)
         self._add(binding.CLASS, module, None, type(module), f"the class of {path}")
         for table in private_names.tables_of(module):
-            self._bind_items(table, path)
+            self.bindings.append(items_of(table, path))
         for hooks in private_names.hooks_of(module):
-            self._bind_items(hooks, f"hooks of {path}")
+            self.bindings.append(items_of(hooks, f"hooks of {path}"))
         self._followed_in(vars(module), f"{path}.")
 
     def _class(self, value: type, path: str) -> None:
@@ -351,26 +354,23 @@ class Watch:
             self.bindings += results_kept(value, path)
         if not isinstance(value, FunctionType):
             return
+        self.functions.append(value)
         name = value.__name__
         held = (value.__code__, value.__defaults__, value.__kwdefaults__)
         self._add(binding.FUNCTION, value, None, held, f"{name}.__code__ or its defaults")
         if value.__kwdefaults__:
-            self._bind_items(value.__kwdefaults__, f"defaults of {name}")
-        self._add(binding.FIELDS, value, None, vars(value), f"fields of {name}")
-        self._followed_in(vars(value), f"{name}.")
+            self.bindings.append(items_of(value.__kwdefaults__, f"defaults of {name}"))
         mentioned = set(names_in(value.__code__, texts=False))
         if "torch" in mentioned and (found := mentioned & _CONTROL_FLOW):
             # its compiler does not go together with the modes of a recorder
             self._refuse(f"{name} calls torch.{found.pop()}, which is given functions")
-        if "getprofile" in mentioned:
-            self._refuse(f"{name} asks for a profiler, and a recorder is one")
         for each in globals_in(value.__code__):
             if each not in value.__globals__:
                 self._add(ABSENT, value.__globals__, each, None, each)
                 if each in vars(builtins):
                     self._add(ITEM, vars(builtins), each, vars(builtins)[each], each)
         for each in sorted(_ITEMS_OF_FUNCTIONS & self.names):
-            self._bind_items(getattr(value, each), f"{name}.{each}")
+            self.bindings.append(items_of(getattr(value, each), f"{name}.{each}"))
         for each in sorted(_TEXTS & self.names):
             self._add(SLOT, value, each, getattr(value, each), f"{name}.{each}")
 
@@ -380,13 +380,13 @@ class Watch:
         self._add(binding.CLASS, optimizer, None, type(optimizer), f"the class of {path}")
         self._followed_in(vars(optimizer), f"{path}.").update(("state", "param_groups"))
         for hooks in private_names.hooks_of(optimizer):
-            self._bind_items(hooks, f"hooks of {path}")
-        self._bind_items(optimizer.param_groups, f"{path}.param_groups")
+            self.bindings.append(items_of(hooks, f"hooks of {path}"))
+        self.bindings.append(items_of(optimizer.param_groups, f"{path}.param_groups"))
         for number, group in enumerate(optimizer.param_groups):
             # other numbers enter a recording as what they are in each call
             keys = {key for key, value in group.items() if not (is_live(optimizer) and is_setting(value))}
-            self._bind_items(group, f"{path}.param_groups[{number}]", keys)
-        self._bind_items(optimizer.state, f"{path}.state")
+            self.bindings.append(items_of(group, f"{path}.param_groups[{number}]", keys))
+        self.bindings.append(items_of(optimizer.state, f"{path}.state"))
         self._met(optimizer, path)
 
     def _bind_settings(self) -> None:

@@ -119,7 +119,9 @@ class Call:
         # one that looks for the reason.
         recorder = None if looks is None else Recorder(inputs, tape.counts, with_values=True)
         try:
-            with contextlib.nullcontext() if recorder is None else _watched_by(recorder):
+            with contextlib.ExitStack() as stack:
+                for each in () if recorder is None else (Outside(recorder), recorder):
+                    stack.enter_context(each)
                 result = self._function(*self._args, **self._named)
         except Exception as failure:
             if not is_of_memory(failure):
@@ -189,12 +191,6 @@ def _first_difference(tape: Tape, inputs: list[Any], recorder: Recorder, toleran
                 shown = f"{_shown(value)}, and {_shown(other)} from the recording{_apart(value, other)}"
                 return f"{step.name} ({step.place}) gives {shown}; "
     return ""
-
-
-@contextlib.contextmanager
-def _watched_by(recorder: Recorder) -> Iterator[None]:
-    with Outside(recorder), recorder:
-        yield
 
 
 def steps_again(tape: Tape, inputs: list[Any]) -> Iterator[tuple[Operation, list[Any], Callable[[], list[Any]]]]:

@@ -18,22 +18,21 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..values.held import fields_of
+from ..values.walk import WHOLE
 from .binding import CELL, SLOT, Binding
 from .bindings import Watch
 from .flows import HandedOn, Step, computed, is_appended_to, is_only_added_to, value_added
-from .footprints import NOWHERE, Access, Footprints, called_by, is_of_user, is_own_field, value_of
+from .footprints import NOWHERE, Access, Footprints, called_by, is_of_user, value_of
 from .places import Added, Appended, Guard, Place, sum_of
+from .readers import BY_TEXT, IN_TEXTS, OF_UNSEEN
 from .reads import Reads
 from .recorder import Recorder, Unrecordable, unseen
 from .returned import parts
 from .syntax import positions_of, syntax_of
 from .tape import RECORDING
 
-_BY_TEXT = frozenset(("globals", "locals", "vars", "__dict__", "eval", "exec", "getattr", "attrgetter"))
-_BY_TEXT |= {"__get__", "__getattribute__", "getattr_static"}
 OF_COUNTS = "count in a tensor (n.add_(1)), or outside; what is no tensor must not change in a call"
-_WHOLE = ("__dict__", "__getstate__", "__reduce__", "__reduce_ex__", "__dir__")
-_BY_C = frozenset(("format", "format_map"))
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _OF_NO_GRAD = torch.no_grad()(lambda: None).__code__
 """What calls a function that a mode of gradients decorates, and returns what that returns."""
@@ -84,6 +83,9 @@ class Known:
         self.ways = [each for way in self.ways for each in [way.now()] if each is not None]
         self.lists = {id(way.to): way.to for way in self.ways if not way.is_number}
 
+    def holders(self) -> list[Any]:
+        return [place.holder for place in (*self.numbers, *(way.place for way in self.ways))]
+
     @property
     def is_followed(self) -> bool:
         return bool(self.numbers or self.ways or self.takes_numbers)
@@ -106,8 +108,6 @@ class Following:
         self._appended = dict.fromkeys(known.lists, 0)
         places = (*known.numbers, *(way.place for way in known.ways))
         self._names = frozenset(each.path if each.key is None else each.key for each in places)
-        self._owners: dict[int, type] = {}
-        """Classes of the objects whose fields are these numbers."""
         self._nodes: set[ast.AST] = set()
         """Where code has written to these numbers, and appended to these lists."""
         self._sums: dict[int, list[ast.AST]] = {}
@@ -137,24 +137,29 @@ class Following:
             return []
         if why := self._obstacle or self._footprints.obstacle:
             raise Unrecordable(why)
-        if texts := sorted(_BY_TEXT & watch.names):
-            raise Unrecordable(f"it changes {self._paths()}, and may read it by its name ({texts[0]})")
+        self._refuse_texts(watch, BY_TEXT, self._paths())
         for number, place in enumerate(self._known.numbers):
-            times = self._told.times(place.holder, place.key)
-            is_of_code = self._is_of_names(place) or is_own_field(self._owners.get(number), place.key)
-            is_seen = times is None and not watch.names & _BY_C and is_of_code
-            is_whole = any(self._told.times(place.holder, each) for each in _WHOLE)
+            if (times := self._told.times(place.holder, place.key)) is None:
+                self._refuse_texts(watch, OF_UNSEEN, place.path)
+            is_of_code = self._is_of_names(place) or any(fields_of(each) is place.holder for each in watch.functions)
+            is_seen = times is None and not watch.names & IN_TEXTS and is_of_code
+            is_whole = any(self._told.times(place.holder, each) for each in WHOLE)
             is_whole = is_whole or (place.kind == SLOT and watch.asks_descriptors)
             if is_whole or (times != self._reads[number] and not is_seen):
                 raise Unrecordable(f"it changes {place.path}, and something besides its code reads that")
         for way in self._known.ways:
-            times = self._told.times(way.place.holder, way.place.key)
+            if (times := self._told.times(way.place.holder, way.place.key)) is None:
+                self._refuse_texts(watch, OF_UNSEEN, way.place.path)
             if times != self._reads[id(way.place)] and (times is not None or not _is_of_module(way.place)):
                 raise Unrecordable(f"something besides its code reads {way.place.path}, in which it changes something")
             if way.key is None:
                 watch.bindings.append(Binding(way.place.kind, way.place.holder, way.place.key, way.to, way.place.path))
         self._free()
         return [*self._numbers(), *self._lists()]
+
+    def _refuse_texts(self, watch: Watch, readers: frozenset[str], path: str) -> None:
+        if texts := sorted(readers & watch.names):
+            raise Unrecordable(f"it changes {path}, and may read it by its name ({texts[0]})")
 
     def _is_of_names(self, place: Place) -> bool:
         """Whether code alone reads a number: by a global name, or by the names of a dict."""
@@ -179,8 +184,6 @@ class Following:
     def _see_number(self, number: int, access: Access) -> None:
         place, before = self._known.numbers[number], self._before[number]
         self._nodes.add(access.node)
-        if isinstance(access.node, ast.Attribute):
-            self._owners[number] = type(value_of(access.node.value, access.frame))
         added = self._added.get(number, [])
         self._reads[number] += not access.is_write
         if access.is_write:

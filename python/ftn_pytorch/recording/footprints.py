@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any, Generic, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,7 +26,6 @@ from .tape import is_of_library
 
 NOWHERE = object()
 """No value, or one that only code of a user would give."""
-_OF_NO_FIELDS = (object, Generic, int, float, complex, str, tuple, list, dict, set)
 _MOST = 1_000_000
 """Instructions that are followed."""
 
@@ -119,11 +118,9 @@ class Footprints:
 
 
 def is_of_user(frame: FrameType) -> bool:
-    return _is_followed(frame.f_globals.get("__name__", "")) and not is_of_library(frame.f_code.co_filename)
-
-
-def _is_followed(module: str) -> bool:
-    return user_objects.is_own_module(module) or user_objects.is_of_package(module)
+    module = frame.f_globals.get("__name__", "")
+    is_followed = user_objects.is_own_module(module) or user_objects.is_of_package(module)
+    return is_followed and not is_of_library(frame.f_code.co_filename)
 
 
 def value_of(node: ast.AST, frame: FrameType) -> Any:
@@ -157,23 +154,6 @@ def called_by(node: ast.AST, frame: FrameType) -> FunctionType | None:
     if not isinstance(found, (FunctionType, type)):
         found = _of_class(found, "__call__")
     return found if isinstance(found, FunctionType) else None
-
-
-def is_own_field(kind: type | None, name: str) -> bool:
-    """Whether a field of an object is one of the user's, which no code of the packages of its class reads."""
-    if kind is None:
-        return False
-    is_of_torch = issubclass(kind, (torch.nn.Module, torch.Tensor, torch.optim.Optimizer))
-    for base in kind.__mro__:
-        if _is_followed(base.__module__) or base in _OF_NO_FIELDS:
-            continue
-        parts = [getattr(each, "fget", getattr(each, "__func__", each)) for each in vars(base).values()]
-        codes = [each.__code__ for each in parts if isinstance(each, FunctionType)]
-        names = {each for code in codes for each in code.co_names}
-        is_of_c = not codes and base.__module__ == "types"
-        if name in names or is_of_c or (names & {"__dict__", "vars"} and not is_of_torch):
-            return False
-    return True
 
 
 def is_plain(value: Any) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,11 +17,10 @@ from . import collectives, comparison, cuda_graphs, extension, late_checks
 from .arguments import is_followed, key_of, tensors_in
 from .changes import difference
 from .following import Known
-from .left_values import asker, filler, given
+from .left_values import filler, given, whole_run
 from .recorded_call import Tape, record
 from .recorder import ALONE
 from .returned import mapped, parts
-from .rewinding import Rewinding
 from .variant import Variant
 
 _WARM_UP = 2
@@ -114,6 +114,8 @@ class RecordedFunction:
         self._detours = 0
         """How many recordings went a way that few other calls have gone."""
         self._is_busy = False
+        self._turn = threading.RLock()
+        """Held from the question what counts are to what a run adds to them: other threads count with them, too."""
 
     @property
     def is_ready(self) -> bool:
@@ -136,12 +138,12 @@ class RecordedFunction:
         if thread_recorder.is_aside() or private_names.is_forward_differentiated():
             return self._function(*args, **named)
         for variant in self._ready:
-            ask = variant.ask
-            if (ready := args if ask is None else ask(args)) is None:
-                continue
-            found = variant.replay.run(ready, named)
+            if (run := variant.run) is not None:
+                found = run(args, named)
+            elif (found := variant.replay.run(args, named)) is not NotImplemented:
+                found = variant.fill(found)
             if found is not NotImplemented:
-                return variant.fill(found)
+                return found
         if is_followed(args, named):
             return self._function(*args, **named)
         # One thread records; the others compute meanwhile. So does what is called while another function is recorded.
@@ -284,16 +286,15 @@ class RecordedFunction:
             return without_graph(result)
         variant.replay, variant.tape, variant.checks = replay, tape, self._checks
         variant.compared, variant.trial = compared, trial
-        variant.ask = asker(tape.given, tape.guards)
         inputs = tensors_in(with_places, named)
-        if tape.rewinds:
-            variant.replay = Rewinding(replay)
         if (device := cuda_graphs.device_of(tape, inputs)) is not None:
             if why := cuda_graphs.obstacle(tape, inputs, device):
                 log.info(f"{self.name}: no CUDA graph, because {why}")
             else:
                 variant.replay = cuda_graphs.GraphReplay(replay, tape, self.name, device, trial)
         variant.fill = filler(tape.template, tape.left)
+        if tape.given or tape.guards or tape.left or tape.rewinds:
+            variant.run = whole_run(variant.replay, tape, variant.fill, self._turn)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start
         log.info(f"{self.name}: recorded in {took:.2f} s, {self.operations} operations")

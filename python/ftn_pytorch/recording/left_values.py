@@ -23,7 +23,7 @@ from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
 from .bindings import Watch
 from .changes import changed_items, difference
 from .following import OF_COUNTS, Following, Known, Way
-from .places import Guard, Place
+from .places import Place
 from .recorder import OF_NUMBER, Unrecordable
 from .returned import PLAIN, filled
 from .tape import is_ordinary
@@ -152,11 +152,25 @@ def given(args: tuple, places: Sequence[Place]) -> tuple:
     return (*args, *(each.get() for each in places))
 
 
-def asker(places: Sequence[Place], guards: Sequence[Guard]) -> Callable[[tuple], tuple | None] | None:
-    """What makes the arguments of a run, or gives None where that must not be made; None if it need not be asked."""
-    if not guards:
-        return (lambda args: given(args, places)) if places else None
-    return lambda args: given(args, places) if all(each.holds() for each in guards) else None
+def whole_run(replay: Any, tape: Any, fill: Callable[[tuple], Any], turn: Any) -> Callable[[tuple, dict], Any]:
+    """What makes a run with what is in places, and gives NotImplemented where it must not be made.
+
+    Where a run that has drawn random numbers gives up on its way, the function is to draw the same ones again.
+    """
+
+    def run(args: tuple, named: dict[str, Any]) -> Any:
+        with turn:
+            if not all(each.holds() for each in tape.guards):
+                return NotImplemented
+            state = torch.default_generator.get_state() if tape.rewinds else None
+            found = replay.run(given(args, tape.given), named)
+            if found is not NotImplemented:
+                return fill(found)
+            if state is not None and replay.why()[0] == "failure":
+                torch.default_generator.set_state(state)
+            return NotImplemented
+
+    return run
 
 
 def filler(template: Any, left: Sequence[tuple[Any, Any]]) -> Callable[[tuple], Any]:

@@ -23,16 +23,23 @@ from .binding import CELL, SLOT
 _SCHEDULER = torch.optim.lr_scheduler.LRScheduler
 
 
+class Target:
+    """What a run does in Python behind its operators."""
+
+    is_compared: ClassVar = True
+
+    def expected(self, before: Any, value: Any) -> Any:
+        return value
+
+
 @dataclass(frozen=True, eq=False)
-class Place:
+class Place(Target):
     """Where a value is: an item of a dict, list or deque, the content of a cell, a slot of an object."""
 
     kind: int
     holder: Any
     key: Any
     path: str
-
-    is_compared: ClassVar = True
 
     def get(self) -> Any:
         """What is there now, None if nothing is."""
@@ -45,6 +52,8 @@ class Place:
         except (LookupError, AttributeError, ValueError):
             return None
 
+    now = get
+
     def put(self, value: Any) -> None:
         """No code of a user runs."""
         if self.kind == CELL:
@@ -54,29 +63,21 @@ class Place:
         else:
             _base_of(self.holder).__setitem__(self.holder, self.key, value)
 
-    def now(self) -> Any:
-        return self.get()
-
     def back(self, before: Any) -> None:
         if self.get() is not before:
             self.put(before)
-
-    def expected(self, before: Any, value: Any) -> Any:
-        return value
 
     def is_that_of(self, other: Place) -> bool:
         return self.kind == other.kind and self.holder is other.holder and self.key == other.key
 
 
 @dataclass(frozen=True, eq=False)
-class Added:
+class Added(Target):
     """Numbers that each run adds to the one in a place, one after the other: constants, or those that it takes out of
     tensors."""
 
     place: Place
     numbers: tuple[int | float, ...]
-
-    is_compared: ClassVar = True
 
     @property
     def path(self) -> str:
@@ -86,17 +87,25 @@ class Added:
         return self.place.get()
 
     def back(self, before: Any) -> None:
-        self.place.back(before)
+        """A run does not read it, and other threads may have added to it."""
 
     def expected(self, before: Any, value: Any) -> Any:
         return sum_of(before, self.numbers or value)
 
     def put(self, value: Any) -> None:
-        self.place.put(self.expected(self.place.get(), value))
+        holder, key = self.place.holder, self.place.key
+        for each in self.numbers or value:
+            # in one statement, as code adds it: no other thread comes in between
+            if type(holder) is dict:
+                holder[key] += each
+            elif self.place.kind == CELL:
+                holder.cell_contents += each
+            else:
+                self.place.put(self.place.get() + each)
 
 
 @dataclass(frozen=True, eq=False)
-class Stepped:
+class Stepped(Target):
     """A scheduler of torch whose step each run makes, behind those of its optimizer."""
 
     scheduler: Any
@@ -129,22 +138,17 @@ class Stepped:
                 if fields.get(name) is not value:
                     fields[name] = value
 
-    def expected(self, before: Any, value: Any) -> Any:
-        return value
-
     def put(self, value: Any) -> None:
         self.scheduler.step()
 
 
 @dataclass(frozen=True, eq=False)
-class Appended:
+class Appended(Target):
     """Items at the end of a list or a deque, which nobody reads in a call."""
 
     holder: Any
     path: str
     count: int
-
-    is_compared: ClassVar = True
 
     def now(self) -> tuple:
         """The last items, which are new after a call."""
@@ -154,16 +158,10 @@ class Appended:
     def back(self, before: tuple) -> None:
         """A run does not read them."""
 
-    def expected(self, before: tuple, value: tuple) -> tuple:
-        return value
-
     def put(self, value: tuple) -> None:
         append = _base_of(self.holder).append
         for each in value:
             append(self.holder, each)
-
-
-TARGETS = (Place, Added, Appended, Stepped)
 
 
 class Guard(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from ..values import user_objects
+from ..values.held import CACHED
 from ..values.kinds import Kind, kind_of
 from .bindings import Watch
 from .recorder import Recorder
@@ -39,6 +40,7 @@ _OF_CLASSES = frozenset(
 _FRESH = (GeneratorType, CoroutineType, MappingProxyType, memoryview, re.Match, torch.autograd.graph.Node)
 """What a function makes for itself, or is refused where a name leads to it."""
 _FILES = (open, os.open)
+_ONCE = "which a recording does once: do it outside, and pass the value"
 _OTHERS = {
     "input": "reads from the terminal",
     "open": "opens a file",
@@ -103,6 +105,8 @@ class Calls:
         return self
 
     def __exit__(self, *failure: Any) -> None:
+        for why in filter(None, map(_reason, self._watch.handed)):
+            self._recorder.obstacle = self._recorder.obstacle or f"it {why}, {_ONCE}"
         if _is_of_cprofile(self._previous):
             sys.setprofile(None)
             self._previous.enable()
@@ -135,8 +139,8 @@ class Calls:
             if (name == "torch" or name.startswith("torch.backends")) and self._is_of_user(caller):
                 self.asks_switches = True
             if not is_followed and not frame.f_code.co_filename.startswith(OWN):
-                for switch in switches_in(frame.f_code, name):
-                    self._watch.switched(frame.f_globals, switch)
+                for space, switch in switches_in(frame.f_code, name):
+                    self._watch.switched(space, switch)
         if event == "c_call" and self._is_of_user(frame):
             self._recorder.called = argument
             self.asks_switches |= "get_" in getattr(argument, "__name__", "")
@@ -148,7 +152,7 @@ class Calls:
             self._refuse(why)
 
     def _refuse(self, why: str) -> None:
-        self._recorder.refuse(f"it {why}, which a recording does once: do it outside, and pass the value")
+        self._recorder.refuse(f"it {why}, {_ONCE}")
 
     def _is_of_user(self, frame: FrameType) -> bool:
         name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -178,6 +182,8 @@ class Calls:
 def _reason(function: Any) -> str:
     """Why a function of C cannot be left out in a later call; empty where it gives the same for the same."""
     name, of = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+    if type(of) is CACHED:
+        return f"asks a cache what it keeps, or clears it ({name})"
     if isinstance(of, type):
         is_known = name in _OF_CLASSES or (name.startswith("__") and name != "__subclasses__")
         is_clock = issubclass(of, datetime.date)

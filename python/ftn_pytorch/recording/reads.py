@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from ..values.held import fields_of
+from ..values.user_objects import is_made_in_c
 
 
 class _Told:
@@ -24,8 +25,8 @@ class Reads:
     """While it is entered, ``seen`` is told each attribute that this thread asks objects and modules for, before it
     gets it, and tells whether that counts. ``look_at`` names them.
 
-    Their classes look on for that time. They stay the classes that they are, which code may ask for, other than those
-    of modules: these have one that cannot be changed.
+    Their classes look on for that time, whoever has written them. They stay the classes that they are, which code may
+    ask for, other than those of modules: these have one that cannot be changed.
     """
 
     def __init__(self, seen: Callable[[Any, str], bool]) -> None:
@@ -43,6 +44,8 @@ class Reads:
         return None if value is None else self._told.counts[id(value), name]
 
     def look_at(self, value: Any) -> None:
+        if is_made_in_c(type(value)) and type(value) is not ModuleType:
+            return
         self._of_fields[id(value)] = self._of_fields[id(fields_of(value))] = value
         self._waiting.append(value)
         if self._is_entered:
@@ -69,7 +72,7 @@ class Reads:
                 watched = type(kind.__name__, (kind,), {"__getattribute__": self._telling(kind)})
                 object.__setattr__(value, "__class__", watched)
                 self._modules.append((value, kind))
-            elif kind not in self._classes and "__getattribute__" not in vars(kind):
+            elif "__getattribute__" not in vars(kind) and self._classes.keys().isdisjoint(kind.__mro__):
                 type.__setattr__(kind, "__getattribute__", self._telling(kind))
                 self._classes[kind] = None
 

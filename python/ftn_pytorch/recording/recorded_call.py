@@ -16,12 +16,13 @@ from . import left_values, optimizer_numbers
 from .arguments import Given, Held, arguments_of, leaves, tensors_in
 from .before_call import Before, Gradient
 from .binding import SLOT, Binding
-from .bindings import ASKING, Watch
+from .bindings import Watch
 from .extension import module
 from .following import Following, Known
 from .optimizer_numbers import Trials
-from .places import TARGETS, Guard, Place
+from .places import Guard, Place, Target
 from .python_effects import Calls
+from .readers import ASKING
 from .recorder import OF_NUMBER, Recorder, Unrecordable, unseen
 from .returned import PLAIN, Item, Read, mapped
 from .schedules import schedules_of
@@ -82,6 +83,8 @@ class Tape:
     generators: list[Any] = field(default_factory=list)
     rewinds: bool = False
     """A failed run has drawn random numbers of the host, which are to be drawn again."""
+    casts: bool = False
+    """It casts what names lead to, which an autocast around it may keep."""
     asks_switches: bool = False
     """The function may ask torch how it computes, and depends on all of that."""
     is_bare: bool = False
@@ -93,7 +96,7 @@ class Tape:
     given: tuple[Place, ...] = ()
     """What is there is given to a run behind its arguments."""
     left: tuple[tuple[Any, Any], ...] = ()
-    """What a run puts where, as a template: ``places.TARGETS``."""
+    """What a run puts where, as a template: targets, and values."""
     guards: list[Guard] = field(default_factory=list)
     """What must hold before a run."""
     arguments: list[Given] = field(default_factory=list)
@@ -181,7 +184,7 @@ def _observers(
     recorder = Recorder(inputs)
     trials = Trials(recorder)
     before = Before(recorder, trials)
-    watch = Watch(function, (*others, *given), ignored | known.paths, before.met)
+    watch = Watch(function, (*others, *given), ignored | known.paths, before.met, known.holders())
     if obstacle := watch.obstacle():
         watch.finish()
         return obstacle
@@ -256,9 +259,9 @@ def _tape(
     after = [(each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after]
     operations = [_described(operation, last) for operation, last in zip(steps, _last_uses(steps, kept))]
     writes = {address for operation in steps for address in operation.writes}
-    for each in steps if module().keeps_casts() else ():
-        cast = outside.get(next(each.slots(), -1))
-        if is_move(each.operator) and not each.writes and cast is not None and address_of(cast) in writes:
+    casts = [each for each in steps if is_move(each.operator) and not each.writes and next(each.slots(), -1) in outside]
+    for each in casts if module().keeps_casts() else ():
+        if address_of(outside[next(each.slots())]) in writes:
             raise Unrecordable(
                 f"{each.place}: it changes what an autocast around its calls keeps a cast of: enter autocast inside"
             )
@@ -295,7 +298,7 @@ def _tape(
         numbers=numbers,
         branches=branches,
         gradients_before=[
-            (parameter, was_there, gradient if _is_used(gradient, recorder) else None)
+            (parameter, was_there, gradient if any(gradient is each for each in outside.values()) else None)
             for parameter, was_there, gradient in before
         ],
         gradients_after=after,
@@ -310,6 +313,7 @@ def _tape(
         fixed={slot for made, (source, _, _) in recorder.constants.items() for slot in (made, source)},
         generators=recorder.generators,
         rewinds=rewinds,
+        casts=bool(casts),
         watched=watch.bindings,
         template=template,
         left=tuple(left),
@@ -338,10 +342,6 @@ def _each_once(tensors: list[Any]) -> list[Any]:
     return [each for each in {id(each): each for each in tensors}.values() if is_ordinary(each)]
 
 
-def _is_used(gradient: Any, recorder: Recorder) -> bool:
-    return gradient is not None and any(tensor is gradient for tensor in recorder.outside.values())
-
-
 def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
     """``results``: the slots of tensors, by their identity; a tensor that is returned twice is one in each call."""
     if isinstance(value, torch.Tensor):
@@ -357,7 +357,7 @@ def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
         if taken is not None:
             results.setdefault(id(value), taken.slot)
             return Read(list(results).index(id(value)))
-    if isinstance(value, (*PLAIN, Item, *TARGETS)):
+    if isinstance(value, (*PLAIN, Item, Target)):
         return value
     found = mapped(lambda each: _template(each, recorder, results), value)
     if found is None:

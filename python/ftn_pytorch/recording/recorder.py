@@ -105,7 +105,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.called: Any = None
         """The function of C that code of the user has called last."""
         self._room = _KEPT_BYTES
-        self._count = 0
+        self.count = 0
         self._slots: Any = WeakIdKeyDictionary()
         self._folded: set[int] = set()
         self.kept: list[Any] = []
@@ -157,14 +157,10 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
     def _new(self, tensor: Any) -> int:
         if not is_ordinary(tensor):
             self.refuse(f"it uses a {'nested tensor' if tensor.is_nested else f'tensor of layout {tensor.layout}'}")
-        number = self._count
-        self._count += 1
+        number = self.count
+        self.count += 1
         self._slots[tensor] = number
         return number
-
-    @property
-    def count(self) -> int:
-        return self._count
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[list[Operation]]:
@@ -227,9 +223,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             if waits_for_ranks(operator):
                 made.received = result.detach().clone()
             if operator is ITEM:
-                made.results, made.on_host = [[self._count]], True
-                self.reads[self._count] = id(args[0])
-                self._count += 1
+                made.results, made.on_host = [[self.count]], True
+                self.reads[self.count] = id(args[0])
+                self.count += 1
             if isinstance(result, torch.Tensor):
                 made.makes_memory = result.is_floating_point() and address_of(result) not in inputs
             if str(operator).partition(".Scalar")[0] in _COMPARISONS:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Switches of installed packages in Python: names of a module to which its own functions give other numbers or texts.
+"""Switches of installed packages in Python: names of a module, and of its classes, to which its own functions give
+other numbers or texts.
 
-``torch.nn.utils.parametrize.cached`` is one, ``tempfile.tempdir`` another. Code that reads such a name does something
-else after somebody has used it.
+``torch.nn.utils.parametrize.cached`` is one, ``tempfile.tempdir`` another, ``Distribution.set_default_validate_args``
+sets a third. Code that reads such a name does something else after somebody has used it.
 """
 
 from __future__ import annotations
@@ -15,24 +16,37 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from ..system import private_names
-from ..values.code_names import codes_in, named_by
+from ..values.code_names import codes_in
+from ..values.held import dict_of_class
 
-_STORES = dis.opmap["STORE_GLOBAL"]
+_STORES = {dis.opmap["STORE_GLOBAL"], dis.opmap["STORE_ATTR"]}
 
 
 @functools.lru_cache(maxsize=10000)
-def switches_in(code: CodeType, module: str) -> tuple[str, ...]:
-    """Those that a piece of code reads, which looks its names up in a module."""
+def switches_in(code: CodeType, module: str) -> tuple[tuple[dict[str, Any], str], ...]:
+    """Those that a piece of code of a module reads: where they stand, and their names."""
     found = _switches_of(module)
-    return tuple(name for name in code.co_names if name in found) if found else ()
+    return tuple((space, name) for name, space in found if name in code.co_names)
 
 
 @functools.lru_cache(maxsize=1000)
-def _switches_of(module: str) -> frozenset[str]:
+def _switches_of(module: str) -> list[tuple[str, dict[str, Any]]]:
     of = sys.modules.get(module) if module not in private_names.MODULES_OF_MODES else None
     codes = _codes_of(of, vars(of)) if isinstance(of, ModuleType) else ()
-    stored = (each for code in codes for each in codes_in(code) if _STORES in each.co_code[::2])
-    return frozenset(name for code in stored for name in named_by(code, "STORE_GLOBAL"))
+    stored = (each for code in codes for each in codes_in(code) if not _STORES.isdisjoint(each.co_code[::2]))
+    return [pair for code in stored for pair in _stored_by(code, vars(of))]
+
+
+def _stored_by(code: CodeType, space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    classes = {name for name in code.co_names if isinstance(space.get(name), type)}
+    steps = list(dis.get_instructions(code)) if classes or dis.opmap["STORE_GLOBAL"] in code.co_code[::2] else []
+    # what code counts with, such as the numbers of hooks, is no switch
+    counts = {step.argval for step in steps if step.opname == "LOAD_ATTR"}
+    for before, step in zip(steps, steps[1:]):
+        if step.opname == "STORE_GLOBAL":
+            yield step.argval, space
+        elif (step.opname, before.opname) == ("STORE_ATTR", "LOAD_GLOBAL") and step.argval not in counts:
+            yield from ((step.argval, dict_of_class(space[each])) for each in classes & {before.argval})
 
 
 def _codes_of(module: ModuleType, space: Any) -> Iterator[CodeType]:

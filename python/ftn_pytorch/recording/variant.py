@@ -19,8 +19,8 @@ class Variant:
     attempts: int = 0
     tape: Tape | None = None
     replay: Any = None
-    ask: Any = None
-    """What makes the arguments of a run of those of a call, None where they are the same; it gives None for no run."""
+    run: Any = None
+    """All of a run where that is more than ``replay`` and ``fill``."""
     is_plain: bool = False
     """These calls cannot be recorded, and others can."""
     compared: collectives.Compared | None = None

@@ -262,5 +262,7 @@ def _qualities(kind: type) -> Qualities:
         user_objects.is_own_module(each.__module__) or each in _CONTAINER_KINDS or each.__name__ in plain
         for each in kind.__mro__
     )
-    asks_itself = any("__getattribute__" in vars(each) for each in kind.__mro__ if not user_objects.is_made_in_c(each))
+    own = [vars(each).get("__getattribute__") for each in kind.__mro__ if not user_objects.is_made_in_c(each)]
+    # what looks on while a call is recorded is of this package
+    asks_itself = any(each and not getattr(each, "__module__", "").startswith(_PACKAGE) for each in own)
     return Qualities(base, is_own, _kind_of_class(kind, base), asks_itself)

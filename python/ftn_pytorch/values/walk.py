@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from . import user_objects
 from .code_names import codes_in, globals_in, named_by, names_in
 from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, results_in, shown, slots_of
-from .kinds import Kind, base_of, is_of_kit, is_simple, kind_of, qualities
+from .kinds import Kind, base_of, is_simple, kind_of, qualities
 
 __all__ = ["By", "Edge", "Kind", "Walk", "kind_of"]
 
@@ -32,7 +32,7 @@ CLASS_ONLY = frozenset(vars(type("", (), {}))) | frozenset(
 )
 WRAPPED = ("fget", "fset", "fdel", "__func__", "func", "__wrapped__")
 # Who asks for one of these gets all fields.
-_WHOLE = frozenset(("__dict__", "__getstate__", "__reduce__", "__reduce_ex__", "__dir__"))
+WHOLE = frozenset(("__dict__", "__getstate__", "__reduce__", "__reduce_ex__", "__dir__"))
 LARGE = 1000
 """Items of a container that are too many to be watched."""
 _TERMINAL = frozenset(("stdin", "stdout", "stderr"))
@@ -118,7 +118,7 @@ class Walk:
         """An attribute was asked for; true if that is new."""
         if (aside := self._aside.get(id(value))) is None:
             return False  # it was made after the walk began
-        found = list(aside.values()) if name in _WHOLE else [aside[name]] if name in aside else []
+        found = list(aside.values()) if name in WHOLE else [aside[name]] if name in aside else []
         for edge in found:
             del aside[edge.key]
         for each in type(value).__mro__:
@@ -126,6 +126,12 @@ class Walk:
                 found.append(method)
         self._released += found
         return bool(found)
+
+    def read_all(self) -> None:
+        """Any attribute may have been read."""
+        for aside in self._aside.values():
+            self._released += aside.values()
+            aside.clear()
 
     def ran(self, code: CodeType, space: dict[str, Any]) -> bool:
         """Code was called that looks its names up in ``space``; false if nothing leads to it."""
@@ -169,7 +175,7 @@ class Walk:
             return self._function(value, path)
         if kind is Kind.CLASS:
             return self._class(value, path)
-        if kind is Kind.NAMESPACE:
+        if isinstance(value, ModuleType) and (kind is Kind.NAMESPACE or user_objects.is_of_package(value.__name__)):
             if self._is_narrow:
                 self._put_aside(value, (_of_module(fields_of(value), name) for name in list(fields_of(value))))
             else:
@@ -180,7 +186,7 @@ class Walk:
         if kind is Kind.CONTAINER:
             return self._items(value, path)
         if kind in (Kind.OBJECT, Kind.SCHEDULER):
-            return self._object(value, path)
+            return self._object(value, path, kind)
         if kind is Kind.MODULE:
             return self._module(value, path)
         if kind is Kind.OPTIMIZER:
@@ -232,6 +238,7 @@ class Walk:
         if self._is_narrow and type(value) is CACHED:
             for each in results_in(value):
                 yield Edge(value, None, each, f"a result of {path}", By.PART)
+        yield from self._fields(value, path)
         for name in WRAPPED:
             inner = getattr(value, name, None)
             if inner is not None and inner is not value:
@@ -266,12 +273,11 @@ class Walk:
             yield Edge(value, "__bases__", each, each.__name__, By.PART)
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
         fields = dict_of_class(value)
-        is_whole = not self._is_narrow or not qualities(value).is_all_own
         for name, each in list(fields.items()):
             if name in CLASS_ONLY and not (self._is_narrow and name == "__annotations__"):
                 continue
             edge = Edge(fields, name, each, _joined(path, name), By.FIELD)
-            codes = () if is_whole or kind_of(each) is not Kind.FUNCTION else _codes_of(each)
+            codes = _codes_of(each) if self._is_narrow and kind_of(each) is Kind.FUNCTION else ()
             for code in codes:
                 self._methods.setdefault(code, []).append(edge)
             if codes:
@@ -304,14 +310,13 @@ class Walk:
     def _item(self, path: str, key: Any) -> str:
         return f"{path}.{key if is_simple(key) else shown(key)}" if self._is_dotted else f"{path}[{shown(key)}]"
 
-    def _object(self, value: Any, path: str) -> Iterator[Edge]:
+    def _object(self, value: Any, path: str, of: Kind) -> Iterator[Edge]:
         kind = type(value)
         yield Edge(value, "__class__", kind, kind.__name__, By.PART)
         if base_of(kind) is not object:
             yield from self._contents(value, path)
-        # Of own classes all code is known, and the kit tells what it does. Others may look at any field.
-        can_look = "__getattribute__" not in self.names and not qualities(kind).asks_itself
-        if self._is_narrow and can_look and (qualities(kind).is_all_own or is_of_kit(kind)):
+        is_seen = not user_objects.is_made_in_c(kind) and not qualities(kind).asks_itself
+        if self._is_narrow and is_seen and of is Kind.OBJECT:
             self._put_aside(value, self._fields(value, path))
         else:
             yield from self._fields(value, path)
@@ -365,14 +370,15 @@ class Walk:
                 told.add(name)
                 # A package is known by its functions and classes; what it holds besides may change.
                 known = (Kind.INSTALLED, Kind.CONSTANT, Kind.FUNCTION)
-                is_given = self._is_narrow and user_objects.is_of_package(module.__name__) and _may_change(space[name])
-                if is_own or is_given or kind_of(space[name]) not in known or space[name] is os.getenv:
+                if is_own or kind_of(space[name]) not in known or space[name] is os.getenv:
                     yield _of_module(space, name)
 
 
 def _may_change(value: Any) -> bool:
-    """What a package holds beside code, as far as it can be watched."""
+    """What a package holds beside code, as far as it can be watched, and its classes, which hold more."""
     kind = kind_of(value)
+    if isinstance(value, type) and kind is Kind.INSTALLED:
+        return user_objects.is_of_package(value.__module__)
     is_large = kind is Kind.CONTAINER and len(value) > LARGE
     return kind not in (Kind.INSTALLED, Kind.FUNCTION, Kind.ARRAY, Kind.HARMLESS, Kind.UNKNOWN) and not is_large
 
