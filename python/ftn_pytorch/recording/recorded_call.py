@@ -143,7 +143,7 @@ def record(
         result = function(*args, **named)
     try:
         watch.finish()
-        if why := recorder.obstacle or watch.obstacle():
+        if why := recorder.obstacle or recorder.placed.obstacle(recorder.outside) or watch.obstacle():
             raise Unrecordable(why)
         if changed := held_before.difference():
             raise Unrecordable(f"{changed}: {_RETURN_IT}")

@@ -182,8 +182,8 @@ std::optional<GraphRun> DeviceGraphs::run(const SavedTape& tape, const recording
   return graphs_->run(tape, frame, numbers, batch, arrays);
 }
 
-void DeviceGraphs::end_pool(c10::DeviceIndex gpu, std::pair<unsigned long long, unsigned long long> pool) {
-  DeviceOwner::end_pool(gpu, pool);
+std::unique_ptr<recording::DeviceGraph> DeviceGraphs::capture(c10::DeviceIndex gpu, const std::function<void()>& body) {
+  return DeviceOwner::of(c10::Device(c10::DeviceType::CUDA, gpu)).capture(body);
 }
 
 #else
