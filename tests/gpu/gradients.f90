@@ -60,7 +60,7 @@ contains
       type(torch_tensor) :: x, target, y, cost, scaled
       type(torch_optimizer) :: optimizer
       type(torch_loss) :: mse
-      type(torch_scaler) :: scaler
+      type(torch_grad_scaler) :: scaler
       real(real32), target :: given(1, 16), wanted(1, 16)
       real(real64) :: costs(steps)
       integer :: i
