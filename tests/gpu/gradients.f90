@@ -67,7 +67,7 @@ contains
 
       given(1, :) = [(i/16., i=1, 16)]
       wanted = 3*given - 1
-      call model%load(script("half.py"), device="cuda")
+      call model%load(script("half.py"))
       call optimizer%create("Adam", model, [torch_in("lr", 1d-1)])
       call scaler%create(optimizer)
       call mse%create("MSELoss")

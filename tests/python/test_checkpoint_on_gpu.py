@@ -12,7 +12,7 @@ pytestmark = GPU
 
 SCRIPT = """
 import torch
-net = torch.nn.ModuleDict({"first": torch.nn.GRU(4, 8, 2, dropout=0.2), "last": torch.nn.Linear(8, 2)})
+net = torch.nn.ModuleDict({"first": torch.nn.GRU(4, 8, 2), "last": torch.nn.Linear(8, 2)})
 optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
 history = []
 
@@ -50,5 +50,5 @@ def test_what_a_gpu_has_written_goes_on(tmp_path, device, record):
     assert {each.device.type for each in tensors} == {device.split(":")[0]}
     if device == "cuda:0":
         assert found == expected
-    else:  # other kernels, and another dropout
-        assert found == pytest.approx(expected, rel=0.2)
+    else:  # other kernels
+        assert found == pytest.approx(expected, rel=1e-2)

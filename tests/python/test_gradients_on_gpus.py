@@ -18,7 +18,8 @@ CODE = """
     import os, sys
     import torch
     from torch import distributed
-    from ftn_pytorch import FtnPytorchError, average_gradients, recorded
+    from ftn_pytorch import average_gradients, recorded
+    from ftn_pytorch.errors import FtnPytorchError
     from ftn_pytorch.ranks import communicator
 
     communicator.TIMEOUT = 10.0

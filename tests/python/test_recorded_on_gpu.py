@@ -99,7 +99,7 @@ def test_recurrent_networks_become_graphs(kind):
 
     def case(record):
         torch.manual_seed(1)
-        net = kind(4, 8, 2, dropout=0.3).cuda()
+        net = kind(4, 8, 2).cuda()
         optimizer = torch.optim.Adam(net.parameters(), lr=1e-2, fused=True)
         x = torch.randn(5, 16, 4, device="cuda")
 

@@ -264,8 +264,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         return operator is ITEM and self._slots.get(args[0]) in self._comparisons
 
     def _can_require(self, tensor: Any) -> bool:
-        """On a GPU nobody would wait for the answer."""
-        return self.stepping is None and tensor.is_cpu and not tensor.is_complex()
+        return self.stepping is None and (tensor.is_cpu or tensor.is_cuda) and not tensor.is_complex()
+
+    def compared_on_device(self) -> str:
+        """Where a number was taken that is not free. To compare it on a GPU would end all work there if it differs."""
+        return next((each.copy.place for each in self.taken if not each.is_free and not each.copy.on_host), "")
 
     def _require(self, tensor: Any, value: Any) -> None:
         """A number was taken out of a tensor: a run goes on only where it is the same one there, bit for bit. Or it
