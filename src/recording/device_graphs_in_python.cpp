@@ -40,7 +40,7 @@ class GraphInPython {
 };
 
 /// The graph, and what `launch` has returned.
-py::tuple capture(const std::string& plugin, c10::DeviceIndex gpu, const py::function& launch) {
+py::tuple capture(const std::string& plugin, c10::DeviceIndex gpu, bool draws, const py::function& launch) {
   const SavedModules& modules = modules_of(plugin);
   if (!modules.capture) throw std::runtime_error("the direct path was built without the headers of CUDA");
   std::unique_ptr<DeviceGraph> graph;
@@ -50,7 +50,7 @@ py::tuple capture(const std::string& plugin, c10::DeviceIndex gpu, const py::fun
   {
     const py::gil_scoped_release released;
     status = modules.guarded([&] {
-      graph = modules.capture(gpu, [&] {
+      graph = modules.capture(gpu, draws, [&] {
         const py::gil_scoped_acquire acquired;
         try {
           made = launch();
@@ -86,9 +86,9 @@ void add_device_graphs(py::module_& module) {
       },
       py::arg("plugin"), py::arg("gpu"), py::return_value_policy::reference,
       "Those of the plug-in, or of this module where there is none.");
-  module.def("capture", &capture, py::arg("plugin"), py::arg("gpu"), py::arg("launch"),
+  module.def("capture", &capture, py::arg("plugin"), py::arg("gpu"), py::arg("draws"), py::arg("launch"),
              "A graph of what launch() gives the current device, of which nothing is computed, and what it returns. "
-             "What cannot be captured raises RuntimeError; memory and random numbers are as before then.");
+             "RuntimeError if a call cannot be captured; memory and random numbers stay as they were.");
 }
 
 }  // namespace fpt::recording

@@ -75,7 +75,8 @@ struct SavedModules {
   DeviceTurns& (*turns)(c10::DeviceIndex gpu);
   /// A graph of what `body` launches on a GPU, the current device, by who has the turn. Call within `guarded`. Null
   /// without the headers of CUDA.
-  std::unique_ptr<DeviceGraph> (*capture)(c10::DeviceIndex gpu, const std::function<void()>& body);
+  /// @param draws  random numbers of torch's generator
+  std::unique_ptr<DeviceGraph> (*capture)(c10::DeviceIndex gpu, bool draws, const std::function<void()>& body);
 };
 
 constexpr const char* saved_modules_symbol = "fpt_saved_modules_get";

@@ -57,7 +57,7 @@ contains
       integer, parameter :: steps = 20
       type(torch_pymodule) :: model
       type(torch_scope) :: scope
-      type(torch_tensor) :: x, target, y, cost, scaled
+      type(torch_tensor) :: on_host(2), x, target, y, cost, scaled
       type(torch_optimizer) :: optimizer
       type(torch_loss) :: mse
       type(torch_grad_scaler) :: scaler
@@ -71,10 +71,10 @@ contains
       call optimizer%create("Adam", model, [torch_in("lr", 1d-1)])
       call scaler%create(optimizer)
       call mse%create("MSELoss")
-      call x%from_array(given)
-      call target%from_array(wanted)
-      x = torch_to(x, device="cuda")
-      target = torch_to(target, device="cuda")
+      call on_host(1)%from_array(given)
+      call on_host(2)%from_array(wanted)
+      x = torch_to(on_host(1), device="cuda")
+      target = torch_to(on_host(2), device="cuda")
       do i = 1, steps
          call optimizer%zero_grad()
          call scope%begin()

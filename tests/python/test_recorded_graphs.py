@@ -61,7 +61,7 @@ class Turns(device_turns.Turns):
         super().__init__(HOST, Order(), "")
         self.graphs, self.fails = [], ""
 
-    def capture(self, prepare, restore, launch):
+    def capture(self, prepare, restore, launch, draws):
         prepare()
         if self.fails:
             raise RuntimeError(self.fails)

@@ -241,7 +241,8 @@ class GraphReplay:
                 private_names.copy_all([home for home in homes if home is not None], made)
                 return results, tuple(homes)
 
-            graph, (results, gradients) = self._turns.capture(prepare, restore, launch)
+            draws = any(step.is_random for step in self._tape.steps)
+            graph, (results, gradients) = self._turns.capture(prepare, restore, launch, draws)
         except RuntimeError as failure:
             if before is not None:
                 before.restore()

@@ -51,10 +51,12 @@ class Turns:
         self.record(made)
         return made
 
-    def capture(self, prepare: Callable[[], Any], restore: Callable[[], Any], launch: Callable[[], Any]) -> Any:
+    def capture(
+        self, prepare: Callable[[], Any], restore: Callable[[], Any], launch: Callable[[], Any], draws: bool
+    ) -> Any:
         """A graph of ``launch``, and what that returns. ``prepare`` runs before, and ``restore`` after that.
 
-        RuntimeError where it cannot be captured.
+        ``draws``: random numbers. RuntimeError where it cannot be captured.
         """
         if not self._plugin:
             raise RuntimeError("the plug-in that captures graphs is missing")
@@ -64,4 +66,4 @@ class Turns:
             # those that a capture has made stay in the pool
             prepare()
             restore()
-            return extension.module().capture(self._plugin, self._device.index, launch)
+            return extension.module().capture(self._plugin, self._device.index, draws, launch)

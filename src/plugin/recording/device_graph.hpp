@@ -41,7 +41,8 @@ class DeviceGraphs {
                               int64_t batch, const std::map<std::string, at::Tensor>& arrays);
 
   /// See recording::SavedModules; only where the headers of CUDA are.
-  static std::unique_ptr<recording::DeviceGraph> capture(c10::DeviceIndex gpu, const std::function<void()>& body);
+  static std::unique_ptr<recording::DeviceGraph> capture(c10::DeviceIndex gpu, bool draws,
+                                                         const std::function<void()>& body);
 
  private:
   class Graphs;

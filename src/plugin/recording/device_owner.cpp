@@ -4,6 +4,8 @@
 #include <ATen/core/Generator.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/util/ScopeExit.h>
+#include <torch/version.h>
 
 #include <exception>
 #include <map>
@@ -49,7 +51,7 @@ DeviceOwner& DeviceOwner::of(c10::Device gpu) {
   return known.try_emplace(gpu.index(), gpu).first->second;
 }
 
-std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body) {
+std::unique_ptr<OwnedGraph> DeviceOwner::capture(bool draws, c10::function_ref<void()> body) {
   std::unique_ptr<OwnedGraph> made;  // let go without the lock, where it fails
   const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream();
   current.synchronize();
@@ -63,7 +65,7 @@ std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body)
   std::exception_ptr failure;
   bool has_begun = false;
   try {
-    made->graph_.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
+    begin(made->graph_, draws);
     has_begun = true;
     body();
   } catch (...) {
@@ -81,6 +83,24 @@ std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body)
   captured.record(*stream_);
   captured.block(current.unwrap());
   return made;
+}
+
+/// Until torch 2.12 its generator takes part in each capture, and fails in other threads meanwhile. A graph that draws
+/// nothing gets another state of it, which nobody else sees.
+void DeviceOwner::begin(at::cuda::CUDAGraph& graph, bool draws) {
+  at::Generator random = at::cuda::detail::getDefaultCUDAGenerator(gpu_.index());
+  std::unique_lock<std::mutex> alone(random.mutex(), std::defer_lock);  // as kernels that draw
+  const bool is_spared = !draws && TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 12;
+  at::Generator own;
+  if (is_spared) {
+    alone.lock();
+    own = random.graphsafe_get_state();
+    random.graphsafe_set_state(random.clone());
+  }
+  const auto give_back = c10::make_scope_exit([&] {
+    if (is_spared) random.graphsafe_set_state(own);
+  });
+  graph.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
 }
 
 /// The pool and the generator would take part in the capture from now on. Later graphs have another pool, and torch's

@@ -50,10 +50,12 @@ class DeviceOwner {
 
   /// A graph of what `body` launches, of which nothing is computed. What cannot be captured throws; memory and random
   /// numbers are as before then.
-  std::unique_ptr<OwnedGraph> capture(c10::function_ref<void()> body);
+  /// @param draws  random numbers of torch's generator
+  std::unique_ptr<OwnedGraph> capture(bool draws, c10::function_ref<void()> body);
 
  private:
   friend class OwnedGraph;
+  void begin(at::cuda::CUDAGraph& graph, bool draws);
   void recover(bool has_begun) noexcept;
 
   const c10::Device gpu_;
