@@ -3,7 +3,7 @@
 /// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
 /// Python binding.
 #include "recording/description.hpp"
-#include "recording/device_turns_in_python.hpp"
+#include "recording/device_graphs_in_python.hpp"
 #include "recording/saved_file.hpp"
 #include "recording/validity.hpp"
 
@@ -361,7 +361,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       [](const py::object& tensor) { return reinterpret_cast<std::uintptr_t>(&THPVariable_Unpack(tensor.ptr())); },
       py::arg("tensor"), "Where the tensor of libtorch lies that is behind one of Python, as long as that lives.");
   fpt::recording::add_saved_file(module);
-  fpt::recording::add_device_turns(module);
+  fpt::recording::add_device_graphs(module);
   module.def(
       "modes", [] { return fpt::recording::Modes::current(true).in_python(); },
       "What torch has switched on now, as far as it decides on operators and numbers.");

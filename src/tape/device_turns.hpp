@@ -7,7 +7,6 @@
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -31,14 +30,9 @@ class DeviceTurns {
   /// The graph was launched, and all that reads its memory.
   void end();
 
-  /// A capture has failed, and torch's generator has a new state for it: graphs of before draw numbers of the old one.
-  void failed() noexcept { ++failures_; }
-  int failures() const noexcept { return failures_; }
-
  private:
   const c10::Device gpu_;
   std::timed_mutex mutex_;
-  std::atomic<int> failures_ = 0;
   std::optional<c10::Stream> last_;
   bool has_several_ = false;  ///< streams; a single one keeps the order by itself
   c10::Event done_;           ///< after the last graph, once there are several

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tape/device_graph.hpp"
 #include "tape/device_turns.hpp"
 #include "tape/torch.hpp"
 
@@ -72,8 +73,10 @@ struct SavedModules {
                                        bool starts_generator);
   /// Of a GPU; they are those of the extension, too.
   DeviceTurns& (*turns)(c10::DeviceIndex gpu);
-  /// Have torch's allocator end a capture into a pool that has failed. Null without CUDA.
-  void (*end_pool)(c10::DeviceIndex gpu, std::pair<unsigned long long, unsigned long long> pool);
+  /// A graph of what `body` launches on a GPU, the current device, by who has the turn. Call within `guarded`. Null
+  /// without the headers of CUDA.
+  /// @param draws  random numbers of torch's generator
+  std::unique_ptr<DeviceGraph> (*capture)(c10::DeviceIndex gpu, bool draws, const std::function<void()>& body);
 };
 
 constexpr const char* saved_modules_symbol = "fpt_saved_modules_get";

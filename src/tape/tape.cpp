@@ -92,6 +92,12 @@ bool Branch::holds(const std::vector<double>& numbers) const {
   return found == is_true;
 }
 
+bool Tape::draws() const {
+  return std::any_of(operations_.begin(), operations_.end(), [](const Operation& each) {
+    return each.handle && each.handle->hasTag(at::Tag::nondeterministic_seeded);
+  });
+}
+
 bool Tape::calls_only_torch() const noexcept {
   return std::none_of(operations_.begin(), operations_.end(),
                       [](const Operation& each) { return each.own != nullptr; });

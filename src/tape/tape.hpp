@@ -94,6 +94,8 @@ class Tape {
   Frame frame() const;
   /// True for a slot that holds the same tensor in every run.
   bool is_constant(int32_t slot) const { return slot >= 0 && !slots_[static_cast<std::size_t>(slot)].isNone(); }
+  /// A call draws random numbers.
+  bool draws() const;
   /// No call is one of this library.
   bool calls_only_torch() const noexcept;
   /// Run all calls on a frame whose inputs are set. Throws what an operator throws; the frame is of no use then.

@@ -62,11 +62,6 @@ class First(nn.Module):
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name, device):  # noqa: F811
-    if (device, name) == ("cuda", "recurrent"):
-        # cuDNN gives gradients as pieces of one storage
-        with pytest.warns(FtnPytorchWarning, match="uses the memory of a tensor as it is"):
-            assert_replays(is_ready=False, layers=LAYERS[name])
-        return
     assert_replays(layers=LAYERS[name])
 
 

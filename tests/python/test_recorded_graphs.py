@@ -35,18 +35,14 @@ class Graph:
             if old is not None:
                 old.copy_(new)
 
-    def pool(self):
-        return None
-
-    def reset(self):
-        self.replays = -1
+    can_be_replayed = True
 
 
 class Order:
     """As the extension's ``DeviceTurns``, of a device without streams."""
 
     def __init__(self):
-        self.failures, self._lock = 0, threading.Lock()
+        self._lock = threading.Lock()
         self.give_back = self._lock.release
 
     def take(self, wait=0.0):
@@ -65,7 +61,7 @@ class Turns(device_turns.Turns):
         super().__init__(HOST, Order(), "")
         self.graphs, self.fails = [], ""
 
-    def capture(self, prepare, restore, launch, generators=()):
+    def capture(self, prepare, restore, launch, draws):
         prepare()
         if self.fails:
             raise RuntimeError(self.fails)

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.recording import footprints  # noqa: E402
 from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
+from ftn_pytorch.tensors import device  # noqa: E402
 
 pytestmark = [
     pytest.mark.usefixtures("extension"),
@@ -164,3 +165,19 @@ def step(x):
     one, other = script(text), script(text)
     step = recorded(one.step)
     assert run(step) == run(other.step) and one.state.equal(other.state) and step.recording.is_ready
+
+
+def test_numbers_of_a_function_that_computes_on_a_device():
+    """What moves its arguments there stands around it, and hands on what it returns."""
+    net, seen = torch.nn.Linear(2, 1), []
+
+    def step(x):
+        loss = net(x).square().mean()
+        seen.append(loss.item())
+        return loss.item()
+
+    apply = recorded(device.on_device(step, "cpu"))
+    for call in range(20):
+        x = torch.full((3, 2), float(call))
+        assert apply(x) == seen[-1] == net(x).square().mean().item()
+    assert apply.recording.is_ready and len(seen) == 20

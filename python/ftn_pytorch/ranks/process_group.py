@@ -9,6 +9,7 @@ import datetime
 import os
 import resource
 import socket
+import time
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -113,6 +114,21 @@ def exchange(purpose: str) -> Iterator[None]:
             f"{purpose} has not reached the other ranks ({summary(failure)}). As a rule one of them has failed or "
             "ended before, or did not come within the time limit of init_process_group: look for its error",
         ) from failure
+
+
+def wait_for(event: Any, purpose: str) -> None:
+    """Until a device has come to ``event``. PYTHON where it waits longer for other ranks than ``init_process_group``
+    was told: a rank that has ended never comes, and of a graph that waits for it torch knows nothing."""
+    group = require_group(purpose)
+    limit = max((each.timeout for each in _of_group), default=communicator.TIMEOUT)
+    end, pause = time.monotonic() + limit, 0.0
+    with exchange(purpose):
+        while not event.query():
+            if time.monotonic() > end:
+                group.abort()  # or the process could not end
+                raise RuntimeError(f"the device has waited {limit:g} s for them")
+            time.sleep(pause)
+            pause = min(pause + 1e-6, 1e-3)
 
 
 def _require_group_of(ours: Communicator | None) -> None:

@@ -20,8 +20,10 @@ from typing import Any
 
 import torch
 
+from ..ranks import process_group
 from ..system import log, private_names
 from . import comparison
+from .collectives import asks_ranks
 from .device_turns import Turns, turns_of
 from .memory_spans import Spans, has_gaps, like, span_of
 from .recorded_call import Tape
@@ -77,8 +79,6 @@ class _Captured:
     """None for inputs that are read where they are."""
     results: tuple
     gradients: tuple
-    failures: int
-    """Captures on the device that had failed before; after another one it would draw other random numbers."""
     holders: list[int]
     """How many tensors share the memory of each gradient as long as nobody else keeps it."""
 
@@ -99,6 +99,7 @@ class GraphReplay:
         self._written = Spans(tensor for (tensor,) in tape.written)
         self._used = Spans(tensor for (tensor,) in tape.outside)
         self._copies_gradients = False
+        self._asks_ranks = asks_ranks(tape)
         self.captures = 0
         if not _alive:
             atexit.register(reset_all)
@@ -146,7 +147,7 @@ class GraphReplay:
                 return None
             place = tuple([address % _ALIGNED for address in addresses])
         captured = self._graphs.get(place)
-        if captured is not None and captured.failures != self._turns.order.failures:
+        if captured is not None and not captured.graph.can_be_replayed:
             self._drop([place])
             captured = None
         if captured is None or captured.valid_for != (numbers, settings):
@@ -172,6 +173,8 @@ class GraphReplay:
         self._replay.settle(inputs, gradients)
         results = tuple([result.clone() for result in captured.results])
         self._turns.order.end()
+        if self._asks_ranks:
+            process_group.wait_for(self._turns.event(), self._name)
         return results
 
     def _are_kept(self, captured: _Captured) -> bool:
@@ -238,7 +241,8 @@ class GraphReplay:
                 private_names.copy_all([home for home in homes if home is not None], made)
                 return results, tuple(homes)
 
-            graph, (results, gradients) = self._turns.capture(prepare, restore, launch, self._tape.generators)
+            draws = any(step.is_random for step in self._tape.steps)
+            graph, (results, gradients) = self._turns.capture(prepare, restore, launch, draws)
         except RuntimeError as failure:
             if before is not None:
                 before.restore()
@@ -247,13 +251,12 @@ class GraphReplay:
         finally:
             ALONE.release()
         holders = self._replay.holders(gradients)
-        valid_for, failures = (numbers, settings), self._turns.order.failures
-        self._graphs[place] = _Captured(graph, valid_for, buffers, results, gradients, failures, holders)
+        self._graphs[place] = _Captured(graph, (numbers, settings), buffers, results, gradients, holders)
         return self._graphs[place]
 
     def _drop(self, places: Iterable[tuple]) -> None:
         for place in places:
-            self._turns.let_go(self._graphs.pop(place).graph)
+            del self._graphs[place]
 
     def _do_without(self, why: str) -> None:
         self._drop(list(self._graphs))

@@ -34,8 +34,8 @@ from .tape import RECORDING
 
 OF_COUNTS = "count in a tensor (n.add_(1)), or outside; what is no tensor must not change in a call"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_OF_NO_GRAD = torch.no_grad()(lambda: None).__code__
-"""What calls a function that a mode of gradients decorates, and returns what that returns."""
+WRAPPERS = {torch.no_grad()(lambda: None).__code__}
+"""Code of what calls a function, and returns what that returns: a mode of gradients that decorates it, a device."""
 
 
 class Way(NamedTuple):
@@ -277,7 +277,7 @@ class Following:
         below = None
         while frame is not None and frame.f_code.co_filename != RECORDING:
             code = frame.f_code
-            if code is not _OF_NO_GRAD:
+            if code not in WRAPPERS:
                 syntax = syntax_of(code) if is_of_user(frame) else None
                 node = None if syntax is None else syntax.at(positions_of(code)[frame.f_lasti // 2])
                 if syntax is None or node is None or code.co_flags & _SUSPENDS:
@@ -320,7 +320,7 @@ def _takes(node: ast.AST, frame: FrameType, function: Any) -> bool:
 
 def _code_of(function: Any) -> CodeType | None:
     """Of a function, below the modes of gradients that decorate it."""
-    while isinstance(function, FunctionType) and function.__code__ is _OF_NO_GRAD:
+    while isinstance(function, FunctionType) and function.__code__ in WRAPPERS:
         function = vars(function).get("__wrapped__")
     return function.__code__ if isinstance(function, FunctionType) else None
 

@@ -146,7 +146,7 @@ def record(
         result = function(*args, **named)
     try:
         watch.finish()
-        if why := recorder.obstacle or watch.obstacle():
+        if why := recorder.obstacle or recorder.placed.obstacle(recorder.outside) or watch.obstacle():
             raise Unrecordable(why)
         if changed := held_before.difference():
             raise Unrecordable(f"{changed}: {_RETURN_IT}")
@@ -327,6 +327,8 @@ def _first(steps: list[Operation], holds: Callable[[Operation], bool]) -> int:
 def _with_constants(recorder: Recorder, kept: set[int]) -> list[Operation]:
     """The operations; a tensor made of numbers of Python is copied in each run only if that changes or returns it.
     A number that is taken out of a tensor is compared, or copied if it is free."""
+    if place := recorder.compared_on_device():
+        raise Unrecordable(f"{place}: {OF_NUMBER}")
     writes = {address for operation in recorder.operations for address in operation.writes}
     unneeded = [each for taken in recorder.taken for each in (taken.tests if taken.is_free else [taken.copy])]
     for slot, (source, copy, made) in recorder.constants.items():
@@ -352,11 +354,9 @@ def _template(value: Any, recorder: Recorder, results: dict[int, int]) -> Any:
             raise Unrecordable(f"it returns a tensor with attributes of its own ({', '.join(fields_of(value))})")
         results.setdefault(id(value), slot)
         return Item(list(results).index(id(value)))
-    if type(value) is float:
-        taken = next((each for each in recorder.taken if each.is_free and each.value is value), None)
-        if taken is not None:
-            results.setdefault(id(value), taken.slot)
-            return Read(list(results).index(id(value)))
+    if type(value) is float and (taken := next((t for t in recorder.taken if t.is_free and t.value is value), None)):
+        results.setdefault(id(value), taken.slot)
+        return Read(list(results).index(id(value)))
     if isinstance(value, (*PLAIN, Item, Target)):
         return value
     found = mapped(lambda each: _template(each, recorder, results), value)

@@ -21,6 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..errors import is_of_memory
 from ..system import private_names, thread_recorder
+from .placed_tensors import OF_MEMORY, PlacedTensors
 from .tape import ITEM, Operation, Slot, Taken, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
 
@@ -77,6 +78,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.constants: dict[int, tuple[int, Any, Operation]] = {}
         """Those that were made of numbers of Python: slot and tensor of the original, and how it is copied."""
         self.derived: dict[int, Any] = {}
+        self.placed = PlacedTensors()
         self.cleared: dict[int, int] = {}
         """How many operations there were when the gradient of a tensor, by its identity, was set to None."""
         self.generators: list[Any] = []
@@ -183,6 +185,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             return operator(*args, **kwargs)
         try:
             self._check(operator, types, args)
+            if self.placed.is_made_by(operator, args) and self._slots.get(args[0]) not in self._shared():
+                return self._place(operator(*args, **kwargs))
             arguments, written = self._encode(operator, args, kwargs)
             inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
         except Exception as failure:  # of what is not foreseen; the call goes on
@@ -212,9 +216,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         if operator is ITEM and not self._is_count(operator, args):
             self._require(args[0], result)
             return
-        # one slot may stand for several tensors, which have shapes of their own
-        shared = self._folded | {*self.inputs, *self.outside, *self.derived}
-        if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot) and inner.number in shared:
+        if torch.Tag.inplace_view in operator.tags and isinstance(inner, Slot) and inner.number in self._shared():
             self.refuse(f"the shape of a tensor is changed in place ({operator})")
         if writes or not self._derive(arguments, result):
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
@@ -258,8 +260,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         return operator is ITEM and self._slots.get(args[0]) in self._comparisons
 
     def _can_require(self, tensor: Any) -> bool:
-        """On a GPU nobody would wait for the answer."""
-        return self.stepping is None and tensor.is_cpu and not tensor.is_complex()
+        return self.stepping is None and (tensor.is_cpu or tensor.is_cuda) and not tensor.is_complex()
+
+    def compared_on_device(self) -> str:
+        """Where a number was taken that is not free. To compare it on a GPU would end all work there if it differs."""
+        return next((each.copy.place for each in self.taken if not each.is_free and not each.copy.on_host), "")
 
     def _require(self, tensor: Any, value: Any) -> None:
         """A number was taken out of a tensor: a run goes on only where it is the same one there, bit for bit. Or it
@@ -322,8 +327,17 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         if isinstance(value, torch.Generator) and value not in self.generators:
             self.generators.append(value)
         if isinstance(value, (torch.UntypedStorage, torch.TypedStorage)):
-            self.refuse("it uses the memory of a tensor as it is (untyped_storage, set_, copy.deepcopy, pickle)")
+            self.refuse(OF_MEMORY)
         return value
+
+    def _shared(self) -> set[int | None]:
+        """Slots that may stand for several tensors, which have shapes of their own, or for one of somebody else."""
+        return {None, *self._folded, *self.inputs, *self.outside, *self.derived}
+
+    def _place(self, tensor: Any) -> Any:
+        del self._slots[tensor]
+        self.derived[self._new(tensor)] = self.placed.note(tensor)
+        return tensor
 
     def _derive(self, arguments: list[Any], result: Any) -> bool:
         """Views of what comes from outside are made once; they show what that holds later, too."""

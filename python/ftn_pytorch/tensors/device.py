@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..recording.following import WRAPPERS
 from ..script import parameters
 from ..script.framework import NUMPY
 from ..system import host_values, private_names, process, shared_gpu
@@ -61,14 +62,14 @@ def on_device(function: Callable, device: str) -> Callable:
     function left them. An array is written only if the function changed its copy, as told by torch's version counter.
     """
 
-    @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         moves = _Moves(device)
         result = function(*map(moves.move, args), **{name: moves.move(value) for name, value in kwargs.items()})
         moves.copy_back()
         return result
 
-    return call
+    WRAPPERS.add(call.__code__)
+    return functools.wraps(function, updated=())(call)
 
 
 _serving: list[bool] = []

@@ -159,7 +159,7 @@ class DeviceGraphs::Graphs {
     for (const auto& [slot, input] : inputs_)
       made->buffers.emplace_back(slot, at::empty_strided(input.sizes(), input.strides(), input.options()));
     try {
-      made->graph = owner.capture([&] { run_on_buffers(tape, *made, batch); });
+      made->graph = owner.capture(tape.tape.draws(), [&] { run_on_buffers(tape, *made, batch); });
     } catch (const c10::Error&) {
       captures_ = most_captures + 1;  // an operator asks the device for a number, say: one by one from now on
       return nullptr;
@@ -182,8 +182,9 @@ std::optional<GraphRun> DeviceGraphs::run(const SavedTape& tape, const recording
   return graphs_->run(tape, frame, numbers, batch, arrays);
 }
 
-void DeviceGraphs::end_pool(c10::DeviceIndex gpu, std::pair<unsigned long long, unsigned long long> pool) {
-  DeviceOwner::end_pool(gpu, pool);
+std::unique_ptr<recording::DeviceGraph> DeviceGraphs::capture(c10::DeviceIndex gpu, bool draws,
+                                                              const std::function<void()>& body) {
+  return DeviceOwner::of(c10::Device(c10::DeviceType::CUDA, gpu)).capture(draws, body);
 }
 
 #else

@@ -2,6 +2,7 @@
 /// A recording on a GPU as CUDA graphs: one launch in place of one for each operator, with the same numbers.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "plugin/recording/saved_tape.hpp"
+#include "tape/device_graph.hpp"
 
 namespace fpt::direct {
 
@@ -39,7 +41,8 @@ class DeviceGraphs {
                               int64_t batch, const std::map<std::string, at::Tensor>& arrays);
 
   /// See recording::SavedModules; only where the headers of CUDA are.
-  static void end_pool(c10::DeviceIndex gpu, std::pair<unsigned long long, unsigned long long> pool);
+  static std::unique_ptr<recording::DeviceGraph> capture(c10::DeviceIndex gpu, bool draws,
+                                                         const std::function<void()>& body);
 
  private:
   class Graphs;

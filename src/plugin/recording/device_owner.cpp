@@ -4,6 +4,8 @@
 #include <ATen/core/Generator.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/util/ScopeExit.h>
+#include <torch/version.h>
 
 #include <exception>
 #include <map>
@@ -34,12 +36,12 @@ void attempt(const Action& action) {
 }  // namespace
 
 OwnedGraph::~OwnedGraph() {
-  const std::lock_guard<std::mutex> alone(owner_.mutex_);
+  const std::lock_guard alone(owner_.mutex_);
   graph_.reset();
   if (pool_ && pool_ == owner_.pool_ && --owner_.graphs_ == 0) owner_.pool_.reset();
 }
 
-bool OwnedGraph::can_be_replayed() const { return failures_ == owner_.turns_.failures(); }
+bool OwnedGraph::can_be_replayed() const { return failures_ == owner_.failures_; }
 
 DeviceOwner& DeviceOwner::of(c10::Device gpu) {
   static std::mutex mutex;
@@ -49,19 +51,21 @@ DeviceOwner& DeviceOwner::of(c10::Device gpu) {
   return known.try_emplace(gpu.index(), gpu).first->second;
 }
 
-std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body) {
+std::unique_ptr<OwnedGraph> DeviceOwner::capture(bool draws, c10::function_ref<void()> body) {
   std::unique_ptr<OwnedGraph> made;  // let go without the lock, where it fails
   const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream();
   current.synchronize();
-  const std::lock_guard<std::mutex> alone(mutex_);
+  const std::lock_guard alone(mutex_);
   if (!stream_) stream_ = c10::cuda::getStreamFromPool(false, gpu_.index()).unwrap();
   if (!pool_) pool_ = at::cuda::graph_pool_handle();
-  made = std::make_unique<OwnedGraph>(*this, turns_.failures());
+  made = std::make_unique<OwnedGraph>(*this, failures_);
+  made->pool_ = pool_;
+  ++graphs_;
   const c10::StreamGuard inside(*stream_);
   std::exception_ptr failure;
   bool has_begun = false;
   try {
-    made->graph_.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
+    begin(made->graph_, draws);
     has_begun = true;
     body();
   } catch (...) {
@@ -74,8 +78,6 @@ std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body)
   }
   if (!has_ended(made->graph_)) recover(has_begun);
   if (failure) std::rethrow_exception(failure);
-  made->pool_ = pool_;
-  ++graphs_;
   // a capture writes numbers for torch's generator on its stream, and the first launch does so on the caller's
   c10::Event captured(c10::DeviceType::CUDA);
   captured.record(*stream_);
@@ -83,22 +85,39 @@ std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body)
   return made;
 }
 
-void DeviceOwner::end_pool(c10::DeviceIndex gpu, at::MempoolId_t pool) noexcept {
-  attempt([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu, pool); });
-  attempt([&] { c10::cuda::CUDACachingAllocator::releasePool(gpu, pool); });
+/// Until torch 2.12 its generator takes part in each capture, and fails in other threads meanwhile. A graph that draws
+/// nothing gets another state of it, which nobody else sees.
+void DeviceOwner::begin(at::cuda::CUDAGraph& graph, bool draws) {
+  at::Generator random = at::cuda::detail::getDefaultCUDAGenerator(gpu_.index());
+  std::unique_lock<std::mutex> alone(random.mutex(), std::defer_lock);  // as kernels that draw
+  const bool is_spared = !draws && TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 12;
+  at::Generator own;
+  if (is_spared) {
+    alone.lock();
+    own = random.graphsafe_get_state();
+    random.graphsafe_set_state(random.clone());
+  }
+  const auto give_back = c10::make_scope_exit([&] {
+    if (is_spared) random.graphsafe_set_state(own);
+  });
+  graph.capture_begin(*pool_, cudaStreamCaptureModeThreadLocal);  // what other threads call does not end it
 }
 
-/// The pool and the generator take part in the capture for ever. Later graphs have another pool; the generator gets a
-/// new state, with the same numbers, and graphs of before would go on with the old one.
+/// The pool and the generator would take part in the capture from now on. Later graphs have another pool, and torch's
+/// allocator is told that this one has ended, or it would keep all memory that it has cached. The generator gets a new
+/// state with the values of the old one, from which graphs of before would go on drawing.
 void DeviceOwner::recover(bool has_begun) noexcept {
-  if (has_begun) end_pool(gpu_.index(), *pool_);
+  if (has_begun) {
+    attempt([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu_.index(), *pool_); });
+    attempt([&] { c10::cuda::CUDACachingAllocator::releasePool(gpu_.index(), *pool_); });
+  }
   pool_.reset();
   graphs_ = 0;
   attempt([&] {
     at::Generator random = at::cuda::detail::getDefaultCUDAGenerator(gpu_.index());
     random.graphsafe_set_state(random.clone());
   });
-  turns_.failed();
+  ++failures_;
 }
 
 }  // namespace fpt::direct

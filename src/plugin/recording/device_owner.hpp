@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT
-/// What a GPU has once, for the graphs of all files: the stream on which they are captured, with the workspaces that
-/// libraries keep for it, and the pool of their memory. Graphs that share these take turns.
+/// What a GPU has once, for all graphs of files and of recorded functions: the stream on which they are captured, with
+/// the workspaces that libraries keep for it, and the pool of their memory. Graphs that share these take turns.
 #pragma once
 
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/Device.h>
 #include <c10/util/FunctionRef.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "tape/device_graph.hpp"
 #include "tape/device_turns.hpp"
 
 namespace fpt::direct {
 
 class DeviceOwner;
 
-/// A graph that has memory in the common pool. Any thread may let it go.
-class OwnedGraph {
+/// A graph that has memory in the common pool.
+class OwnedGraph : public recording::DeviceGraph {
  public:
   OwnedGraph(DeviceOwner& owner, int failures) : owner_(owner), failures_(failures) {}
-  ~OwnedGraph();
+  ~OwnedGraph() override;
   OwnedGraph(const OwnedGraph&) = delete;
   OwnedGraph& operator=(const OwnedGraph&) = delete;
 
-  void replay() { graph_.replay(); }
-  /// False once a later capture has failed: this graph would draw other random numbers than torch.
-  bool can_be_replayed() const;
+  void replay() override { graph_.replay(); }
+  bool can_be_replayed() const override;
 
  private:
   friend class DeviceOwner;
@@ -49,19 +50,20 @@ class DeviceOwner {
 
   /// A graph of what `body` launches, of which nothing is computed. What cannot be captured throws; memory and random
   /// numbers are as before then.
-  std::unique_ptr<OwnedGraph> capture(c10::function_ref<void()> body);
-
-  /// After a capture into a pool that has failed: torch's allocator would go on with it, and keep all memory that it
-  /// has cached.
-  static void end_pool(c10::DeviceIndex gpu, at::MempoolId_t pool) noexcept;
+  /// @param draws  random numbers of torch's generator
+  std::unique_ptr<OwnedGraph> capture(bool draws, c10::function_ref<void()> body);
 
  private:
   friend class OwnedGraph;
+  void begin(at::cuda::CUDAGraph& graph, bool draws);
   void recover(bool has_begun) noexcept;
 
   const c10::Device gpu_;
   recording::DeviceTurns& turns_;
-  std::mutex mutex_;  ///< of what is below; held around captures, and while a graph is let go
+  /// Captures that have failed: torch's generator has a new state for each, and graphs of before draw from the old one.
+  std::atomic<int> failures_ = 0;
+  /// Of what is below; held around captures, in which this thread may let graphs go (Python collects garbage).
+  std::recursive_mutex mutex_;
   std::optional<at::MempoolId_t> pool_;
   int graphs_ = 0;                     ///< that have memory in this pool; one without any cannot be used again
   std::optional<c10::Stream> stream_;  ///< torch's pool gives the same one again after 32

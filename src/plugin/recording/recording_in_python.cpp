@@ -12,9 +12,9 @@ namespace fpt::direct {
 namespace {
 
 #ifdef FPT_CUDA_GRAPHS
-constexpr auto end_pool = &DeviceGraphs::end_pool;
+constexpr auto capture = &DeviceGraphs::capture;
 #else
-constexpr auto end_pool = nullptr;
+constexpr auto capture = nullptr;
 #endif
 
 constexpr recording::SavedModules modules = {
@@ -31,7 +31,7 @@ constexpr recording::SavedModules modules = {
       return std::make_unique<RecordingModel>(std::move(settings), std::move(average), starts_generator);
     },
     &recording::DeviceTurns::of,
-    end_pool};
+    capture};
 
 }  // namespace
 
