@@ -19,11 +19,12 @@ STRANGERS = {("script", "direct"), ("direct", "script")}
 # Of the plug-in, likewise: what it runs, packages beside models, knows the call, and not the other way round.
 PLUGIN_ROOMS = {
     "plugin": 0,
-    "plugin/training": 1,
-    "plugin/eager": 2,
-    "plugin/model": 2,
-    "plugin/package": 2,
-    "plugin/recording": 2,
+    "plugin/pickle": 1,
+    "plugin/training": 2,
+    "plugin/eager": 3,
+    "plugin/model": 3,
+    "plugin/package": 3,
+    "plugin/recording": 3,
 }
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
 PLUGIN = sorted(path for path in (SRC / "plugin").rglob("*") if path.suffix in (".cpp", ".hpp"))
@@ -133,7 +134,7 @@ def test_plugin_takes_of_the_core_what_it_implements(source: Path) -> None:
     for included in included_by(source):
         room = str(Path(included).parent)
         own = name_of(source.parent)
-        is_below = PLUGIN_ROOMS.get(room, 3) < PLUGIN_ROOMS[own]
+        is_below = PLUGIN_ROOMS.get(room, 4) < PLUGIN_ROOMS[own]
         assert room == own or is_below or {room, included} & SHARED, f"{name_of(source)} includes {included}"
 
 
