@@ -8,7 +8,7 @@
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/model/frozen.hpp"
-#include "plugin/parts.hpp"
+#include "plugin/torchscript.hpp"
 #include "plugin/training/optimizer_state.hpp"
 
 namespace fpt::direct {
@@ -28,6 +28,11 @@ torch::jit::Module load_module(const std::string& file, const std::optional<at::
     rethrow_as(FPT_ERR_FORMAT, file + " cannot be read by torch::jit::load");
   }
 }
+
+[[maybe_unused]] const bool is_provided = (provide_torchscript([](Settings settings) -> std::unique_ptr<Model> {
+                                             return std::make_unique<ScriptModel>(std::move(settings));
+                                           }),
+                                           true);
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
@@ -150,8 +155,7 @@ std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) c
     state->forward = forward->second.get();
     state->forward->run_as_written();
   }
-  if (!optimizer.empty())
-    state->optimizer = optimizer_of_state(optimizer, trainable_of(state->module, file), file);
+  if (!optimizer.empty()) state->optimizer = optimizer_of_state(optimizer, trainable_of(state->module, file), file);
   return state;
 }
 
@@ -160,8 +164,8 @@ void ScriptModel::reload() {
   const std::unique_lock lock(mutex_);
   // where the file has none, training begins anew with the settings that were chosen
   if (!fresh->optimizer && state_->optimizer)
-    fresh->optimizer = std::make_unique<Optimizer>(state_->optimizer->settings(),
-                                                   trainable_of(fresh->module, settings_.file));
+    fresh->optimizer =
+        std::make_unique<Optimizer>(state_->optimizer->settings(), trainable_of(fresh->module, settings_.file));
   state_ = std::move(fresh);
 }
 
@@ -289,8 +293,6 @@ std::string ScriptModel::called_with(Inputs inputs) const {
                    "\") converts real arrays on their way in.");
   return text;
 }
-
-std::unique_ptr<Model> load_script(Settings settings) { return std::make_unique<ScriptModel>(std::move(settings)); }
 
 void ScriptModel::save(const std::string& file) {
   const std::shared_lock lock(mutex_);
