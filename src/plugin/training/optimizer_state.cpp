@@ -12,7 +12,6 @@
 #include "plugin/pickle/plain_values.hpp"
 #include "plugin/scalars.hpp"
 #include "plugin/tensors.hpp"
-#include "plugin/training/text_state.hpp"
 #include "plugin/training/torch_options.hpp"
 
 namespace fpt::direct {
@@ -118,7 +117,7 @@ std::unique_ptr<Optimizer> optimizer_of(const c10::IValue& value, const std::vec
 }
 
 c10::IValue value_of_state(const std::string& bytes, const std::vector<NamedTensor>& parameters) {
-  if (is_text_state(bytes)) return value_of_text(bytes, parameters);
+  if (bytes.rfind("ftn_pytorch optimizer ", 0) == 0) return value_of_text(bytes, parameters);
   return read_plain_archive(
       [&bytes](uint64_t position, void* to, std::size_t count) {
         if (position >= bytes.size()) return std::size_t{0};

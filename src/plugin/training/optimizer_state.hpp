@@ -17,9 +17,12 @@ constexpr const char* optimizer_file = "ftn_pytorch_optimizer";
 
 std::string bytes_of_state(const Optimizer& optimizer);
 
-/// An optimizer for the parameters of a model with the state of a file, which 0.2.0 may have written (text_state.hpp).
-/// FPT_ERR_FORMAT where it is damaged or of another model.
+/// An optimizer for the parameters of a model with the state of a file. FPT_ERR_FORMAT where it is damaged or of
+/// another model.
 std::unique_ptr<Optimizer> optimizer_of_state(const std::string& bytes, const std::vector<NamedTensor>& parameters,
                                               const std::string& file);
+
+/// The value of a text that 0.2.0 has written. FPT_ERR_FORMAT where it is damaged.
+[[nodiscard]] c10::IValue value_of_text(const std::string& text, const std::vector<NamedTensor>& parameters);
 
 }  // namespace fpt::direct

@@ -221,7 +221,8 @@ TEST_F(TrainedByOldVersion, DamagedTextIsRefused) {
                      {"parameter bias 3", "parameter bias -", "is no number"},
                      {"parameter bias 3", "parameter bics 3", "no parameter bics"},
                      {"float32 2\n", "float64 2\n", "type and shape"},
-                     {"\nend\n", "\nfin\n", "begins with \"fin\""},
+                     {"\nend\n", "\nfin\n", "it ends early"},
+                     {"first float32", "forth float32", "begins with \"forth\""},
                  });
   const Folder folder;
   std::string content = bytes_of("direct_trained_by_0_2_0.pt");
