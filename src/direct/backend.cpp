@@ -53,11 +53,12 @@ std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, c
   return runner;
 }
 
-/// True if the direct path can be used in this process; else one warning says why not.
-bool can_run_models() {
+/// True if the direct path can run models of a kind in this process; else one warning says why not.
+bool can_run_models(ModelKind kind) {
   // nobody decided against it in a wheel, unlike in a build
   if (direct_torch().folder.empty() && !is_of_wheel()) return false;
-  const std::string reason = direct_refusal();
+  std::string reason = direct_refusal();
+  if (reason.empty()) reason = torch_side().obstacle(kind);
   if (!reason.empty())
     warn_once(concat(reason, "; saved models run through Python instead. backend=\"python\" in load says so without ",
                      "this message."));
@@ -92,7 +93,7 @@ std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, con
   const std::string path = absolute_path(file).string();
   const ModelKind model = kind_of_model(path);
   if (is_wish) return load_by_wish(path, model, options, given, config);
-  if (model == ModelKind::other || !can_run_models()) return nullptr;
+  if (model == ModelKind::other || !can_run_models(model)) return nullptr;
   refuse_python_options(path, given, model == ModelKind::recording);
   return torch_side().load(path, model, options, config);
 }

@@ -21,8 +21,10 @@ class TorchSide {
   virtual Engine& engine() = 0;
   /// The functions of torch, and the objects that they make.
   virtual std::unique_ptr<Runner> functions(bool same_layout) = 0;
+  /// Why models of a kind cannot be run; empty if nothing speaks against it. Opens nothing.
+  virtual std::string obstacle(ModelKind kind) = 0;
   /// A saved model at an absolute path. FPT_ERR_ARGUMENT for options and a config that it cannot have, FPT_ERR_FILE,
-  /// FPT_ERR_FORMAT, FPT_ERR_DEVICE, FPT_ERR_VERSION.
+  /// FPT_ERR_FORMAT, FPT_ERR_DEVICE, FPT_ERR_VERSION, FPT_ERR_IMPORT for what `obstacle` tells.
   virtual std::unique_ptr<Runner> load(const std::string& file, ModelKind kind, const Options& options,
                                        Args config) = 0;
   /// Copy a tensor into outputs; false, and nothing is done, for an object of Python alone.

@@ -18,6 +18,7 @@
 #include "plugin/parts.hpp"
 #include "plugin/stream.hpp"
 #include "plugin/tensors.hpp"
+#include "plugin/torchscript.hpp"
 #include "values/argument_list.hpp"
 #include "values/scopes.hpp"
 

@@ -43,7 +43,7 @@ class Frame {
   /// After a failure.
   void abandon() noexcept { uses_.clear(); }
 
-  torch::jit::Stack stack;
+  c10::Stack stack;
   std::vector<bool> given;  // which arguments a call has
 
  private:

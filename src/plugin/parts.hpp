@@ -7,7 +7,6 @@
 
 namespace fpt::direct {
 
-std::unique_ptr<Model> load_script(Settings settings);
 std::unique_ptr<Model> load_package(Settings settings);
 std::unique_ptr<Model> load_recording(Settings settings);
 

@@ -7,6 +7,7 @@
 #include "plugin/failure.hpp"
 #include "plugin/parts.hpp"
 #include "plugin/products.hpp"
+#include "plugin/torchscript.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -15,6 +16,9 @@ class DirectSide : public TorchSide {
  public:
   Engine& engine() override { return engine_of_torch(); }
   std::unique_ptr<Runner> functions(bool same_layout) override { return functions_of_torch(same_layout); }
+  std::string obstacle(ModelKind kind) override {
+    return kind == ModelKind::torchscript ? torchscript_obstacle() : std::string();
+  }
   std::unique_ptr<Runner> load(const std::string& file, ModelKind kind, const Options& options, Args config) override {
     return DirectRunner::load(file, kind, options, config);
   }

@@ -58,7 +58,7 @@ class SavedModule {
 };
 
 /// Averages over ranks: the arguments of ftn_pytorch::all_reduce_mean on the stack become its result.
-using Average = std::function<void(torch::jit::Stack&)>;
+using Average = std::function<void(c10::Stack&)>;
 
 struct SavedModules {
   const char *version, *torch;

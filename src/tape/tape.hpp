@@ -68,12 +68,12 @@ struct Argument {
 };
 
 /// Looks at the arguments of a call, and throws where a kernel must not get them.
-using Check = void (*)(const c10::FunctionSchema& schema, const torch::jit::Stack& stack);
+using Check = void (*)(const c10::FunctionSchema& schema, const c10::Stack& stack);
 
 /// One call. A result goes into a slot, a list of tensors into several; -1: it is not needed.
 struct Operation {
   std::optional<c10::OperatorHandle> handle;
-  std::function<void(torch::jit::Stack&)> own;  ///< in place of a handle: arguments on the stack become results
+  std::function<void(c10::Stack&)> own;  ///< in place of a handle: arguments on the stack become results
   std::vector<Argument> arguments;
   std::vector<std::vector<int32_t>> results;
   Check check = nullptr;
@@ -82,7 +82,7 @@ struct Operation {
 /// Memory of one run: the slots hold constants all the time, and other tensors as long as a call needs them.
 struct Frame {
   std::vector<c10::IValue> slots;
-  torch::jit::Stack stack;
+  c10::Stack stack;
   std::size_t position = 0;   ///< call that is made, for failures
   bool refuses_host = false;  ///< a call that makes a tensor on the host fails
 };

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 torch = pytest.importorskip("torch")
 
 
@@ -21,6 +22,18 @@ def model(tmp_path_factory) -> str:
         warnings.simplefilter("ignore")
         torch.jit.script(torch.nn.Linear(2, 1)).save(path)
     return str(path)
+
+
+@pytest.fixture
+def recording(build_dir, cache, tmp_path) -> str:
+    script, file = tmp_path / "double.py", str(tmp_path / "double.ftr")
+    script.write_text("import torch\ndef ftn_pytorch_forward(x):\n    return 2 * x\n")
+    command = [cache["Python_EXECUTABLE"], "-m", "ftn_pytorch", "export", str(script), "--to", "recording"]
+    package = {"PYTHONPATH": str(ROOT / "python"), "ftn_pytorch_ROOT": str(build_dir)}
+    subprocess.run(
+        [*command, "--input", "4x2", "--output", file], env={**os.environ, **package}, check=True, timeout=300
+    )
+    return file
 
 
 @pytest.fixture
@@ -116,6 +129,39 @@ def test_plugin_that_belongs_to_no_library(build_dir, load, tmp_path):
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "empty.c"], check=True)
     printed = load("direct", FTN_PYTORCH_EXTENSIONS=str(tmp_path))
     assert printed.startswith("FTN_PYTORCH_ERR_VERSION")
+    assert f"{library} belongs to another library than this one" in printed
+
+
+@pytest.fixture
+def without_torchscript(build_dir, tmp_path):
+    """The environment of a program with the plug-in alone, as it is where torch has no torch.jit."""
+    for name in ("libftn_pytorch_direct.so", "libftn_pytorch_direct.torch"):
+        shutil.copy(next(build_dir.glob(f"lib*/{name}")), tmp_path)
+    return {"FTN_PYTORCH_EXTENSIONS": str(tmp_path)}
+
+
+def test_plugin_without_torchscript(load, tmp_path, without_torchscript):
+    missing = f"TorchScript files need {tmp_path}/libftn_pytorch_torchscript.so, which is missing"
+    printed = load("direct", **without_torchscript)
+    assert printed.startswith("FTN_PYTORCH_ERR_IMPORT") and missing in printed
+    printed = load("auto", **without_torchscript)
+    assert printed.count("warning:") == 1
+    assert missing in printed and "through Python instead" in printed and "backend: torchscript" in printed
+
+
+def test_plugin_without_torchscript_runs_everything_else(load, recording, without_torchscript):
+    assert load("direct", file=recording, **without_torchscript) == "backend: direct\npython: 0\n"
+
+
+def test_torchscript_that_belongs_to_no_library(load, tmp_path, without_torchscript):
+    library = tmp_path / "libftn_pytorch_torchscript.so"
+    library.write_bytes(b"no library")
+    printed = load("direct", **without_torchscript)
+    assert printed.startswith("FTN_PYTORCH_ERR_IMPORT: TorchScript could not be loaded: ") and str(library) in printed
+    (tmp_path / "empty.c").write_text("int nothing;\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "empty.c"], check=True)
+    printed = load("direct", **without_torchscript)
+    assert printed.startswith("FTN_PYTORCH_ERR_IMPORT")
     assert f"{library} belongs to another library than this one" in printed
 
 

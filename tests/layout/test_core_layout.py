@@ -19,11 +19,12 @@ STRANGERS = {("script", "direct"), ("direct", "script")}
 # Of the plug-in, likewise: what it runs, packages beside models, knows the call, and not the other way round.
 PLUGIN_ROOMS = {
     "plugin": 0,
-    "plugin/training": 1,
-    "plugin/eager": 2,
-    "plugin/model": 2,
-    "plugin/package": 2,
-    "plugin/recording": 2,
+    "plugin/pickle": 1,
+    "plugin/training": 2,
+    "plugin/eager": 3,
+    "plugin/model": 3,
+    "plugin/package": 3,
+    "plugin/recording": 3,
 }
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
 PLUGIN = sorted(path for path in (SRC / "plugin").rglob("*") if path.suffix in (".cpp", ".hpp"))
@@ -133,7 +134,7 @@ def test_plugin_takes_of_the_core_what_it_implements(source: Path) -> None:
     for included in included_by(source):
         room = str(Path(included).parent)
         own = name_of(source.parent)
-        is_below = PLUGIN_ROOMS.get(room, 3) < PLUGIN_ROOMS[own]
+        is_below = PLUGIN_ROOMS.get(room, 4) < PLUGIN_ROOMS[own]
         assert room == own or is_below or {room, included} & SHARED, f"{name_of(source)} includes {included}"
 
 
@@ -244,17 +245,57 @@ def exported_by(library: Path) -> list[str]:
     "library, names",
     [
         ("libftn_pytorch_direct.so", ["fpt_saved_modules_get"]),
+        ("libftn_pytorch_torchscript.so", []),
         ("libftn_pytorch_python*.so", []),
         ("_ftn_pytorch_recording.*.so", ["PyInit__ftn_pytorch_recording"]),
     ],
 )
 def test_libraries_beside_the_core_have_their_exports(build_dir: Path, library: str, names: list[str]) -> None:
     for found in build_dir.glob(f"lib*/{library}"):
-        assert exported_by(found) == names
+        exported = exported_by(found)
+        cpp = [name for name in exported if name.startswith("_Z")]
+        assert sorted(set(exported) - set(cpp)) == names
+        assert not cpp or "direct" in library, "TorchScript alone uses C++ of another library than the core"
+        assert all(re.match(r"_Z(?:T[ISV])?NK?3fpt6direct", name) for name in cpp)
 
 
-@pytest.mark.parametrize("exports", ["exports.map", "exports_core.map"])
-def test_exports_have_nothing_of_a_static_standard_library(exports: str, tmp_path: Path) -> None:
+# Outside of TorchScript, torch.jit is what turns values of Python into those of operators, and back.
+MAY_KNOW_TORCHSCRIPT = {"plugin/model/": r".*", "recording/torch.hpp": r"torch/csrc/jit/python/pybind_utils\.h"}
+
+
+@pytest.mark.parametrize("source", [*PLUGIN, *RECORDING, *TAPE], ids=name_of)
+def test_torchscript_is_known_to_its_own_library_alone(source: Path) -> None:
+    """torch will drop torch.jit: everything else needs ATen, c10 and their values."""
+    allowed = [each for place, each in MAY_KNOW_TORCHSCRIPT.items() if name_of(source).startswith(place)]
+    text = source.read_text()
+    for header in re.findall(r"#include <(torch/(?:csrc/jit/|script\.h|jit|custom_class)[^>]*)>", text):
+        assert any(re.fullmatch(each, header) for each in allowed), header
+    if source in PLUGIN and not allowed:
+        assert "torch::jit" not in text and "plugin/model/" not in text
+
+
+@pytest.mark.built
+def test_nothing_but_torchscript_calls_torch_jit(build_dir: Path) -> None:
+    calls = {}
+    for library in ("libftn_pytorch_direct.so", "libftn_pytorch_torchscript.so"):
+        for found in build_dir.glob(f"lib*/{library}"):
+            lines = subprocess.run(
+                ["nm", "-DC", "--undefined-only", found], check=True, capture_output=True, text=True
+            ).stdout
+            calls[library] = re.findall(r"^ +U ((?:\w+ for )?torch::jit::.*)$", lines, re.MULTILINE)
+    assert not calls.get("libftn_pytorch_direct.so")
+    assert calls.get("libftn_pytorch_torchscript.so", True), "what the first line would see"
+
+
+@pytest.mark.parametrize(
+    "exports, names",
+    [
+        ("exports.map", []),
+        ("exports_core.map", ["fpt_saved_modules_get"]),
+        ("exports_plugin.map", ["fpt_saved_modules_get"]),
+    ],
+)
+def test_exports_have_nothing_of_a_static_standard_library(exports: str, names: list[str], tmp_path: Path) -> None:
     source, library = tmp_path / "table.cpp", tmp_path / "table.so"
     source.write_text(
         '#include <iostream>\n#include <vector>\nextern "C" const void* fpt_saved_modules_get() {\n'
@@ -262,7 +303,7 @@ def test_exports_have_nothing_of_a_static_standard_library(exports: str, tmp_pat
     )
     link = ["-shared", "-fPIC", "-static-libstdc++", "-Xlinker", f"--version-script={SRC / exports}"]
     subprocess.run(["g++", *link, source, "-o", library], check=True)
-    assert exported_by(library) == ["fpt_saved_modules_get"]
+    assert exported_by(library) == names
 
 
 def test_one_file_starts_python() -> None:
@@ -270,9 +311,10 @@ def test_one_file_starts_python() -> None:
 
 
 def halves(build_dir: Path) -> tuple[Path, ...]:
-    """The library that programs link, and what it opens: the half with Python, and the plug-in where there is one."""
-    names = ("libftn_pytorch.so", "libftn_pytorch_python*.so", "libftn_pytorch_direct.so")
-    found = [sorted(build_dir.glob(f"lib*/{name}")) for name in names]
+    """The library that programs link, and what it opens: the half with Python, and the plug-in and TorchScript where
+    they are there."""
+    names = ("ftn_pytorch", "ftn_pytorch_python*", "ftn_pytorch_direct", "ftn_pytorch_torchscript")
+    found = [sorted(build_dir.glob(f"lib*/lib{name}.so")) for name in names]
     return tuple(files[0] for files in found if files)
 
 

@@ -15,7 +15,7 @@ OTHER_FAULTS = [
     Fault(
         "steps without a gradient count",
         "src/plugin/training/optimizer.cpp",
-        "    if (moments.parameter.grad().defined()) ++moments.steps;",
+        "    if (!moments.parameter.grad().defined()) continue;\n    ++moments.steps;",
         "    ++moments.steps;",
         PLUGIN,
     ),

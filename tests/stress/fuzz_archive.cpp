@@ -22,8 +22,8 @@
 
 #include "base/sha256.hpp"
 #include "changed_value.hpp"
+#include "plugin/pickle/plain_values.hpp"
 #include "plugin/recording/archive_file.hpp"
-#include "plugin/recording/plain_values.hpp"
 #include "plugin/recording/saved_tape.hpp"
 
 namespace fpt::direct {

@@ -29,7 +29,7 @@ _FILES = ("*.so", "libftn_pytorch_direct.torch")
 
 _LOAD = """
 import ctypes, sys, torch
-extension, plugin = map(ctypes.CDLL, sorted(sys.argv[1:]))
+extension, plugin, *others = map(ctypes.CDLL, sorted(sys.argv[1:]))
 plugin.fpt_saved_modules_get, extension.PyInit__ftn_pytorch_recording
 """
 _LAST_LINES = 30

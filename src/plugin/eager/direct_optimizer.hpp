@@ -8,7 +8,8 @@
 
 #include "direct/delegating_runner.hpp"
 #include "direct/schedules.hpp"
-#include "plugin/eager/tensor_training.hpp"
+#include "plugin/training/optimizer.hpp"
+#include "values/tensor.hpp"
 
 namespace fpt::direct {
 
@@ -28,8 +29,8 @@ class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_
 
  private:
   DirectOptimizer(std::string kind, std::vector<TensorPtr> tensors, const OptimizerSettings& created,
-                  TensorTraining training)
-      : kind_(std::move(kind)), tensors_(std::move(tensors)), created_(created), training_(std::move(training)) {}
+                  const std::vector<NamedTensor>& parameters)
+      : kind_(std::move(kind)), tensors_(std::move(tensors)), created_(created), optimizer_(created, parameters) {}
   /// False, and nothing is changed, for what only Python can do.
   bool call_here(std::string_view function, Args inputs, const Targets& targets);
   /// False where there is no gradient.
@@ -37,7 +38,7 @@ class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_
   bool set(Args inputs);
   bool get(Args inputs, const Targets& targets);
   std::unique_ptr<Runner> make_scheduler(Args inputs);
-  OptimizerSettings& settings() noexcept { return training_.optimizer.settings(); }
+  OptimizerSettings& settings() noexcept { return optimizer_.settings(); }
   /// The optimizer of Python, which this one becomes.
   std::unique_ptr<Runner> make_python() override;
 
@@ -45,7 +46,7 @@ class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_
   const std::vector<TensorPtr> tensors_;
   const OptimizerSettings created_;  ///< the settings at first, which groups that are added later have
   Schedules schedules_;
-  TensorTraining training_;
+  Optimizer optimizer_;
 };
 
 }  // namespace fpt::direct

@@ -2,7 +2,6 @@
 #include "plugin/eager/schema_call.hpp"
 
 #include <ATen/ScalarOps.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "plugin/eager/dtypes.hpp"
 #include "plugin/schema_types.hpp"
@@ -64,23 +63,40 @@ c10::TupleTypePtr tuple_of(const c10::FunctionSchema& schema) {
   return c10::TupleType::createNamed(c10::QualifiedName("ftn_pytorch." + schema.name().substr(6)), names, types);
 }
 
+/// Is told of all operators that there are, in the order in which torch has registered them.
+class Overloads : public c10::OpRegistrationListener {
+ public:
+  Overloads(const std::string& name, std::vector<c10::OperatorHandle>& found) : name_(name), found_(found) {}
+  void onOperatorRegistered(const c10::OperatorHandle& each) override {
+    if (each.operator_name().name == name_) found_.push_back(each);
+  }
+  void onOperatorDeregistered(const c10::OperatorHandle&) override {}
+
+ private:
+  const std::string& name_;
+  std::vector<c10::OperatorHandle>& found_;
+};
+
+std::vector<c10::OperatorHandle> overloads_of(const std::string& name) {
+  std::vector<c10::OperatorHandle> found;
+  (void)c10::Dispatcher::singleton().addRegistrationListener(std::make_unique<Overloads>(name, found));
+  return found;
+}
+
 }  // namespace
 
 Operators::Operators(const std::string& name) : takes_numbers_(is_numeric(name.substr(name.find("::") + 2))) {
-  for (const auto& known : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(name))) {
-    if (!known->isC10Op()) continue;
-    const c10::FunctionSchema& schema = known->schema();
-    const auto is_out = [](const c10::Argument& each) { return each.is_out(); };
-    if (std::any_of(schema.arguments().begin(), schema.arguments().end(), is_out) || !are_answers(schema.returns()))
-      continue;
-    if (auto handle = c10::Dispatcher::singleton().findSchema(schema.operator_name()))
-      overloads_.push_back(std::move(*handle));
+  for (c10::OperatorHandle& each : overloads_of(name)) {
+    const c10::FunctionSchema& schema = each.schema();
+    const auto is_out = [](const c10::Argument& argument) { return argument.is_out(); };
+    if (std::none_of(schema.arguments().begin(), schema.arguments().end(), is_out) && are_answers(schema.returns()))
+      overloads_.push_back(std::move(each));
   }
 }
 
 c10::IValue Operators::call(const GivenArguments& given) {
   const Plan& plan = plan_for(given);
-  torch::jit::Stack stack;
+  c10::Stack stack;
   stack.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
     if (step.index < 0) {

@@ -2,7 +2,7 @@
 /// Calls of operators by their name and the arguments alone: the overload is found by the schemas of torch.
 #pragma once
 
-#include <torch/csrc/jit/runtime/operator.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "plugin/torch.hpp"
 

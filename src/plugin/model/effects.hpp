@@ -2,7 +2,7 @@
 /// What a method of a TorchScript model does besides computing, told from the nodes of its graph.
 #pragma once
 
-#include "plugin/torch.hpp"
+#include "plugin/model/torchscript.hpp"
 
 namespace fpt::direct {
 

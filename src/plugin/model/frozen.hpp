@@ -2,7 +2,7 @@
 /// The fast form of a model for forward alone, with its parameters as constants.
 #pragma once
 
-#include "plugin/torch.hpp"
+#include "plugin/model/torchscript.hpp"
 
 namespace fpt::direct {
 

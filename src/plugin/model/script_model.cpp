@@ -8,7 +8,7 @@
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/model/frozen.hpp"
-#include "plugin/parts.hpp"
+#include "plugin/torchscript.hpp"
 #include "plugin/training/optimizer_state.hpp"
 
 namespace fpt::direct {
@@ -29,6 +29,11 @@ torch::jit::Module load_module(const std::string& file, const std::optional<at::
   }
 }
 
+[[maybe_unused]] const bool is_provided = (provide_torchscript([](Settings settings) -> std::unique_ptr<Model> {
+                                             return std::make_unique<ScriptModel>(std::move(settings));
+                                           }),
+                                           true);
+
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -46,6 +51,17 @@ std::vector<NamedTensor> tensors_of(const torch::jit::Module& module) {
   for (const auto& buffer : module.named_buffers()) tensors.emplace_back(buffer.name, buffer.value);
   sort_by_name(tensors);
   return tensors;
+}
+
+/// Those that an optimizer trains; FPT_ERR_ARGUMENT if there are none.
+std::vector<NamedTensor> trainable_of(const torch::jit::Module& module, const std::string& file) {
+  std::vector<NamedTensor> found;
+  for (const auto& parameter : module.named_parameters())
+    if (parameter.value.requires_grad()) found.emplace_back(parameter.name, parameter.value);
+  if (found.empty())
+    fail(FPT_ERR_ARGUMENT, file,
+         " has no parameters that can be trained (is it frozen, or exported without --trainable?)");
+  return found;
 }
 
 /// Names of those that are not in both, or have other shapes; empty where all fit.
@@ -106,7 +122,7 @@ double step(Optimizer& optimizer, const c10::IValue& result, const at::Tensor& t
   optimizer.clear_gradients();
   stay_with_first_engine();
   loss.backward();
-  optimizer.step();
+  (void)optimizer.step();
   optimizer.clear_gradients();
   return loss.item().toDouble();
 }
@@ -139,7 +155,7 @@ std::unique_ptr<ScriptModel::State> ScriptModel::read(const std::string& file) c
     state->forward = forward->second.get();
     state->forward->run_as_written();
   }
-  if (!optimizer.empty()) state->optimizer = optimizer_of_state(optimizer, state->module, file);
+  if (!optimizer.empty()) state->optimizer = optimizer_of_state(optimizer, trainable_of(state->module, file), file);
   return state;
 }
 
@@ -148,7 +164,8 @@ void ScriptModel::reload() {
   const std::unique_lock lock(mutex_);
   // where the file has none, training begins anew with the settings that were chosen
   if (!fresh->optimizer && state_->optimizer)
-    fresh->optimizer = std::make_unique<Optimizer>(state_->optimizer->settings(), fresh->module, settings_.file);
+    fresh->optimizer =
+        std::make_unique<Optimizer>(state_->optimizer->settings(), trainable_of(fresh->module, settings_.file));
   state_ = std::move(fresh);
 }
 
@@ -277,12 +294,10 @@ std::string ScriptModel::called_with(Inputs inputs) const {
   return text;
 }
 
-std::unique_ptr<Model> load_script(Settings settings) { return std::make_unique<ScriptModel>(std::move(settings)); }
-
 void ScriptModel::save(const std::string& file) {
   const std::shared_lock lock(mutex_);
   torch::jit::ExtraFilesMap extra;
-  if (state_->optimizer) extra[optimizer_file] = text_of_state(*state_->optimizer);
+  if (state_->optimizer) extra[optimizer_file] = bytes_of_state(*state_->optimizer);
   try {
     replace_file(file, [&](std::ostream& stream) { state_->module.save(stream, extra); });
   } catch (...) {
@@ -301,7 +316,7 @@ int64_t ScriptModel::restore(const std::string& file, bool fallback, std::option
     fail(FPT_ERR_FORMAT, file, " holds another model than ", settings_.file, ": they differ in ", joined(wrong));
   require_digits(from, to, FPT_ERR_FORMAT, settings_.file);
   // read before anything is copied, because it may fail
-  auto state = optimizer.empty() ? nullptr : optimizer_of_state(optimizer, state_->module, file);
+  auto state = optimizer.empty() ? nullptr : optimizer_of_state(optimizer, trainable_of(state_->module, file), file);
   copy_all(from, to);
   if (state) state_->optimizer = std::move(state);
   thaw();
@@ -338,7 +353,7 @@ void ScriptModel::parameters(DirectAnswer& answer) {
 
 void ScriptModel::create_optimizer(const OptimizerSettings& settings) {
   const std::unique_lock lock(mutex_);
-  state_->optimizer = std::make_unique<Optimizer>(settings, state_->module, settings_.file);
+  state_->optimizer = std::make_unique<Optimizer>(settings, trainable_of(state_->module, settings_.file));
 }
 
 Training ScriptModel::train(Inputs inputs, Inputs targets) {

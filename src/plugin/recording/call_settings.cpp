@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "plugin/recording/plain_values.hpp"
+#include "plugin/pickle/plain_values.hpp"
 #include "plugin/recording/saved_argument.hpp"
 
 namespace fpt::direct {

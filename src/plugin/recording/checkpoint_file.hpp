@@ -8,6 +8,8 @@
 #include <ostream>
 #include <string>
 
+#include "plugin/pickle/plain_archive.hpp"
+
 namespace fpt::direct {
 
 /// Stands within the first bytes of every archive of ours.
@@ -43,9 +45,6 @@ class CheckpointFile {
   uint64_t archive_length_ = 0;
   std::string description_;
 };
-
-/// Receives the bytes of the archive, one after the other.
-using WriteBytes = std::function<void(const void* data, std::size_t size)>;
 
 /// Write a file that is complete or as it was before; `fill` writes the archive, `check` reads it once more. Errors are
 /// those of replace_file.

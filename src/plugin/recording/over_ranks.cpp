@@ -8,9 +8,10 @@
 
 namespace fpt::direct {
 
-void OverRanks::average(torch::jit::Stack& stack) {
-  const int64_t network = torch::jit::pop(stack).toInt() >> 32;
-  const at::Tensor given = torch::jit::pop(stack).toTensor();
+void OverRanks::average(c10::Stack& stack) {
+  const int64_t network = stack.back().toInt() >> 32;
+  stack.pop_back();
+  const at::Tensor given = stack.back().toTensor();
   if (!sum_)
     fail(FPT_ERR_ARGUMENT, function_,
          " averages over ranks: give the communicator of the ranks to load (communicator=MPI_COMM_WORLD)");
@@ -23,7 +24,7 @@ void OverRanks::average(torch::jit::Stack& stack) {
   const at::Tensor host = given.to(at::kCPU).resolve_conj().resolve_neg();
   at::Tensor mean = host.clone(at::MemoryFormat::Contiguous);
   sum_->average(mean.data_ptr(), mean.numel(), dtype_of(mean.scalar_type()), network);
-  torch::jit::push(stack, mean.to(given.device()));
+  stack.back() = mean.to(given.device());
 }
 
 void OverRanks::begin() {

@@ -2,7 +2,7 @@
 /// What a recorded function averages over the ranks of the program, by the MPI of the program.
 #pragma once
 
-#include <ATen/core/stack.h>
+#include <ATen/core/boxing/KernelFunction.h>
 
 #include <cstdint>
 #include <exception>
@@ -25,7 +25,7 @@ class OverRanks {
 
   /// The operator ftn_pytorch::all_reduce_mean: its arguments on the stack become its result. Of its number only what
   /// is above 32 bits counts, which tells the network. FPT_ERR_ARGUMENT without a communicator; what MpiSum throws.
-  void average(torch::jit::Stack& stack);
+  void average(c10::Stack& stack);
 
   /// One call, from its begin on.
   class Call {

@@ -5,7 +5,7 @@
 
 #include "guard.hpp"
 #include "plugin/failure.hpp"
-#include "plugin/recording/plain_values.hpp"
+#include "plugin/pickle/plain_values.hpp"
 #include "plugin/recording/recording_model.hpp"
 
 namespace fpt::direct {

@@ -7,8 +7,8 @@
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/parts.hpp"
+#include "plugin/pickle/plain_values.hpp"
 #include "plugin/recording/checkpoint_file.hpp"
-#include "plugin/recording/plain_values.hpp"
 #include "plugin/scalars.hpp"
 
 namespace fpt::direct {

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "plugin/pickle/plain_values.hpp"
 #include "plugin/recording/pieces.hpp"
-#include "plugin/recording/plain_values.hpp"
 #include "plugin/tensors.hpp"
 
 namespace fpt::direct {

@@ -3,8 +3,8 @@
 
 #include <ATen/ScalarOps.h>
 
-#include "plugin/recording/plain_values.hpp"
-#include "plugin/recording/stored_tensor.hpp"
+#include "plugin/pickle/plain_values.hpp"
+#include "plugin/pickle/stored_tensor.hpp"
 #include "plugin/schema_types.hpp"
 
 namespace fpt::direct {

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "plugin/recording/plain_values.hpp"
+#include "plugin/pickle/plain_values.hpp"
 #include "plugin/recording/saved_argument.hpp"
 #include "plugin/recording/trusting_kernels.hpp"
 

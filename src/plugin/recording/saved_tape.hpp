@@ -62,7 +62,7 @@ struct SavedContext {
   const std::vector<std::string>& numbers;  ///< names of the numbers of the file
   std::optional<at::Device> device;         ///< takes the place of each device in the file
   /// What runs an operator of this library; its arguments on the stack become its results.
-  std::function<void(torch::jit::Stack&)> all_reduce_mean;
+  std::function<void(c10::Stack&)> all_reduce_mean;
 };
 
 struct SavedTape {

@@ -10,7 +10,7 @@ namespace {
 
 using c10::FunctionSchema;
 using c10::IValue;
-using torch::jit::Stack;
+using c10::Stack;
 
 bool is_alike(const at::Tensor& one, const at::Tensor& other) {
   return one.sizes() == other.sizes() && is_laid_out_as(other, one) && one.scalar_type() == other.scalar_type() &&

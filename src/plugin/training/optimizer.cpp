@@ -28,6 +28,20 @@ at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
   return at::empty_like(like).copy_(tensor);
 }
 
+// From here on plain gradient descent takes the fused kernel: _ELEMENTS_TO_FUSE of runners/objects/optimizers.py.
+constexpr int64_t elements_to_fuse = 65536;
+
+/// Measured: see optimizers.py.
+bool gains_by_fusing(const OptimizerSettings& settings, const std::vector<NamedTensor>& parameters) {
+  if (settings.kind != sgd || settings.momentum != 0) return true;
+  int64_t elements = 0;
+  for (const NamedTensor& each : parameters) {
+    if (!each.second.is_cpu()) return true;
+    elements += each.second.numel();
+  }
+  return elements >= elements_to_fuse;
+}
+
 }  // namespace
 
 /// Parameters that one kernel takes together: of one device, one type and one number of steps.
@@ -46,13 +60,9 @@ struct Optimizer::Batch {
   }
 };
 
-Optimizer::Optimizer(const OptimizerSettings& settings, const torch::jit::Module& module, const std::string& file)
-    : settings_(settings) {
-  for (const auto& parameter : module.named_parameters())
-    if (parameter.value.requires_grad()) moments_.push_back({parameter.name, parameter.value, {}, {}, {}, 0});
-  if (moments_.empty())
-    fail(FPT_ERR_ARGUMENT, file,
-         " has no parameters that can be trained (is it frozen, or exported without --trainable?)");
+Optimizer::Optimizer(const OptimizerSettings& settings, const std::vector<NamedTensor>& parameters)
+    : settings_(settings), is_fused_(gains_by_fusing(settings, parameters)) {
+  for (const NamedTensor& each : parameters) moments_.push_back({each.first, each.second});
 }
 
 void Optimizer::prepare(Moments& moments) const {
@@ -70,8 +80,24 @@ void Optimizer::clear_gradients() {
   for (Moments& moments : moments_) moments.parameter.mutable_grad().reset();
 }
 
-void Optimizer::step() {
+bool Optimizer::step() {
+  const auto has_gradient = [](const Moments& each) { return each.parameter.grad().defined(); };
+  if (std::none_of(moments_.begin(), moments_.end(), has_gradient)) return false;
   const at::NoGradGuard no_gradients;
+  is_fused_ ? step_fused() : step_plainly();
+  return true;
+}
+
+void Optimizer::step_plainly() {
+  for (Moments& each : moments_) {
+    const at::Tensor& gradient = each.parameter.grad();
+    if (!gradient.defined()) continue;
+    const bool decays = settings_.weight_decay != 0;
+    each.parameter.add_(decays ? gradient.add(each.parameter, settings_.weight_decay) : gradient, -settings_.lr);
+  }
+}
+
+void Optimizer::step_fused() {
   std::vector<Batch> batches;
   for (Moments& moments : moments_) {
     const at::Tensor& gradient = moments.parameter.grad();

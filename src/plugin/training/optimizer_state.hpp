@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: MIT
 /// The state of an optimizer as an extra file of a TorchScript archive, which the Python runner reads and writes as
-/// well (runners/models/optimizer_state.py).
+/// well (runners/models/optimizer_state.py): what torch.save writes of
 ///
-/// A text of lines, then the bytes of the tensors one after the other, contiguous and little-endian. Real numbers are
-/// hexadecimal, so that nothing is rounded:
+///     {"class": "Adam", "names": ["0.weight", ...],
+///      "state": {0: {"step": tensor, "exp_avg": tensor, "exp_avg_sq": tensor}, ...},
+///      "param_groups": [{"lr": 1e-3, "betas": (0.9, 0.999), ..., "params": [0, ...]}]}
 ///
-///     ftn_pytorch optimizer 1
-///     kind adam
-///     lr 0x1.0624dd2f1a9fcp-10
-///     (momentum, weight_decay, beta1, beta2, eps, nesterov, amsgrad likewise)
-///     parameter 0.weight 25
-///     first float32 64,16
-///     second float32 64,16
-///     end
-///
-/// A line "parameter" has the name in the model and the number of steps; the lines that follow are its tensors: "first"
-/// is momentum_buffer or exp_avg of torch.optim, "second" exp_avg_sq, "largest" max_exp_avg_sq.
+/// The last two are what state_dict of torch.optim tells, and the names are those of the parameters in the model.
 #pragma once
 
 #include "plugin/training/optimizer.hpp"
@@ -24,10 +15,14 @@ namespace fpt::direct {
 
 constexpr const char* optimizer_file = "ftn_pytorch_optimizer";
 
-std::string text_of_state(const Optimizer& optimizer);
+std::string bytes_of_state(const Optimizer& optimizer);
 
-/// An optimizer for a model with the state of a file. FPT_ERR_FORMAT where the text is damaged or of another model.
-std::unique_ptr<Optimizer> optimizer_of_state(const std::string& text, const torch::jit::Module& module,
+/// An optimizer for the parameters of a model with the state of a file. FPT_ERR_FORMAT where it is damaged or of
+/// another model.
+std::unique_ptr<Optimizer> optimizer_of_state(const std::string& bytes, const std::vector<NamedTensor>& parameters,
                                               const std::string& file);
+
+/// The value of a text that 0.2.0 has written. FPT_ERR_FORMAT where it is damaged.
+[[nodiscard]] c10::IValue value_of_text(const std::string& text, const std::vector<NamedTensor>& parameters);
 
 }  // namespace fpt::direct

@@ -6,6 +6,7 @@
 #include "plugin/direct_answer.hpp"
 #include "plugin/parts.hpp"
 #include "plugin/tensors.hpp"
+#include "plugin/torchscript.hpp"
 #include "support.hpp"
 
 namespace fpt::test {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// Tensors of libtorch behind torch_tensor. What is computed with them is in tests/fortran/values_*.f90 and
 /// tests/operations.
-#include <ATen/ops/conj.h>
 #include <ATen/ops/tensor.h>
 
 #include "plugin/direct_tensor.hpp"
@@ -20,7 +19,7 @@ TEST(DirectTensor, HasItsAxesInTheOrderOfFortran) {
 }
 
 TEST(DirectTensor, AConjugatedTensorStaysForThoseWhoUseItWhenItsMemoryIsAskedFor) {
-  const TensorPtr tensor = direct::tensor_of(at::conj(numbers()), false);
+  const TensorPtr tensor = direct::tensor_of(numbers().conj(), false);
   const direct::Held used = direct::at_tensor_of(*tensor);
   const auto shown = [&tensor] { return static_cast<const std::complex<float>*>(tensor->array().data); };
   const auto* first = shown();

@@ -3,6 +3,7 @@
 
 import os
 import pickle
+import shutil
 import warnings
 import zipfile
 from typing import NamedTuple
@@ -386,6 +387,7 @@ def write_models():
     copy_with("damaged", "/data.pkl", b"nonsense")
     copy_with("later", "/version", b"999\n")
     copy_with("attack", "/data.pkl", pickle.dumps(Attack(), 2))
+    shutil.copyfile(os.path.join(os.path.dirname(__file__), "trained_by_0_2_0.pt"), "direct_trained_by_0_2_0.pt")
     with open("direct_foreign.pt", "wb") as file:
         file.write(b"GIF89a" + bytes(1000))
 

@@ -19,6 +19,7 @@ from ...system import fair_lock, files, private_names, process
 from ...tensors import device
 from ...values import dtype_name, is_tensor
 from ..base import Postponed, Runner, refuse_config
+from ..objects.optimizers import OptimizerRunner
 from ..options import USE_DEVICE, Options
 from . import formats, optimizer_state
 
@@ -55,7 +56,7 @@ class TorchScriptRunner(Runner):
         """Read the model again, with the state of the optimizer if the file holds one; else that starts afresh."""
         model, optimizer = self._read_all(loading.find(self.path))
         if optimizer is None and self._optimizer is not None:
-            optimizer = _Optimizer(self._optimizer.kind, self._optimizer.settings, self._trainable(model))
+            optimizer = optimizer_state.started_anew(self._optimizer, self._trainable(model))
         self._model, self._optimizer = model, optimizer
         self._trained = None
 
@@ -63,7 +64,10 @@ class TorchScriptRunner(Runner):
         """Write the model and the state of its optimizer; a file of that name is replaced by a complete one only."""
         from ...checkpoint.file import locked, resolve
 
-        extra = {} if self._optimizer is None else {optimizer_state.FILE: self._optimizer.dumps()}
+        extra = {}
+        if self._optimizer is not None:
+            names = dict(self._model.named_parameters())
+            extra[optimizer_state.FILE] = optimizer_state.dumps(self._optimizer.held, names)
         path = resolve(file)
         with fair_lock.lock(), locked(path), files.replaced(path) as stream, _quiet():
             self._torch.jit.save(self._model, stream, _extra_files=extra)
@@ -87,7 +91,7 @@ class TorchScriptRunner(Runner):
 
         objects = {"model": self._model}
         if self._optimizer is not None:
-            objects["optimizer"] = self._optimizer.torch_optimizer
+            objects["optimizer"] = self._optimizer.held
         if self._checkpoint is None:
             self._checkpoint = Checkpoint()
         return self._checkpoint.of({**objects, **self.attached()})
@@ -197,30 +201,25 @@ class TorchScriptRunner(Runner):
         model.train(self._options.training)
         return model, extra[optimizer_state.FILE]
 
-    def _read_all(self, path: str) -> tuple[Any, _Optimizer | None]:
+    def _read_all(self, path: str) -> tuple[Any, OptimizerRunner | None]:
         model, saved = self._read(path)
         return model, self._resumed(saved, model, path)
 
-    def _resumed(self, saved: bytes, model: Any, path: str) -> _Optimizer | None:
-        if not saved:
-            return None
-        parameters = self._trainable(model)
-        kind, settings, states = optimizer_state.loads(saved, parameters, path)
-        try:
-            return _Optimizer(kind, settings, parameters, states)
-        except ValueError as failure:
-            raise optimizer_state.refusal(path, summary(failure)) from failure
+    def _resumed(self, saved: bytes, model: Any, path: str) -> OptimizerRunner | None:
+        return optimizer_state.loads(saved, self._trainable(model), path) if saved else None
 
     def _create_optimizer(self, kind: str, lr: float, **settings: Any) -> None:
-        """Make the optimizer that train uses; its settings are keyword arguments."""
-        unknown = set(settings) - optimizer_state.settings_of(kind)
+        """Make the optimizer that train uses; its settings are keyword arguments, ``betas`` two of them."""
+        known = optimizer_state.settings_of(optimizer_state.CLASSES[kind])
+        names = {"beta1", "beta2", *known} - {"betas"} if "betas" in known else known
+        unknown = set(settings) - names
         if unknown:
-            names = ", ".join(sorted(unknown))
-            raise FtnPytorchError("SIGNATURE", f"create_optimizer_{kind} has no setting {names}")
-        try:
-            self._optimizer = _Optimizer(kind, {"lr": lr, **settings}, self._trainable(self._model))
-        except ValueError as failure:
-            raise FtnPytorchError("ARGUMENT", f"create_optimizer_{kind}: {summary(failure)}") from failure
+            listed = ", ".join(sorted(unknown))
+            raise FtnPytorchError("SIGNATURE", f"create_optimizer_{kind} has no setting {listed}")
+        if "betas" in known:
+            settings["betas"] = (settings.pop("beta1", 0.9), settings.pop("beta2", 0.999))
+        trained = list(self._trainable(self._model).values())
+        self._optimizer = OptimizerRunner(optimizer_state.CLASSES[kind], trained, {"lr": lr, **settings})
 
     def _trainable(self, model: Any) -> dict[str, Any]:
         parameters = {name: tensor for name, tensor in model.named_parameters() if tensor.requires_grad}
@@ -249,7 +248,7 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError("SIGNATURE", "train needs a target, as last argument or with the name 'target'")
         if not is_tensor(target):
             raise FtnPytorchError("ARGUMENT", f"the target of {TRAIN} is a scalar by value: pass an array")
-        optimizer = self._optimizer.torch_optimizer
+        optimizer = self._optimizer
         optimizer.zero_grad()
         inputs = [each for each in (*args, *named.values()) if is_tensor(each) and not each.is_inference()]
         before = [private_names.version_of(each) for each in inputs]
@@ -264,7 +263,6 @@ class TorchScriptRunner(Runner):
         def step() -> tuple[bool, float]:
             loss.backward()
             optimizer.step()
-            self._torch.autograd.graph.increment_version(self._model.parameters())  # fused kernels count no change
             return False, loss.item()
 
         is_changed = [private_names.version_of(each) for each in inputs] != before
@@ -343,19 +341,6 @@ def _with_dictionary(model: Callable) -> Callable:
         return model(named)
 
     return forward
-
-
-class _Optimizer:
-    """An optimizer of torch.optim, with what it takes to make another and to save its state."""
-
-    def __init__(self, kind: str, settings: dict[str, Any], parameters: dict[str, Any], states: Any = None) -> None:
-        self.kind = kind
-        self.settings = settings
-        self._parameters = parameters
-        self.torch_optimizer = optimizer_state.make(kind, parameters, settings, states or {})
-
-    def dumps(self) -> bytes:
-        return optimizer_state.dumps(self.kind, self.torch_optimizer, self._parameters)
 
 
 @contextlib.contextmanager

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "plugin/pickle/plain_values.hpp"
 #include "plugin/recording/archive_file.hpp"
-#include "plugin/recording/plain_values.hpp"
 #include "plugin/recording/saved_tape.hpp"
 #include "support.hpp"
 

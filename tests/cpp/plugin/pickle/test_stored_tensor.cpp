@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <ATen/ops/arange.h>
 
-#include "plugin/recording/stored_tensor.hpp"
+#include "plugin/pickle/stored_tensor.hpp"
 #include "support.hpp"
 
 namespace fpt::direct {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/recording/pickle_writer.hpp"
+#include "plugin/pickle/pickle_writer.hpp"
 
 #include <unordered_map>
 
-#include "plugin/recording/stored_tensor.hpp"
+#include "plugin/pickle/stored_tensor.hpp"
 
 namespace fpt::direct {
 namespace {

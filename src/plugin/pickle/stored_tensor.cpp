@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/recording/stored_tensor.hpp"
+#include "plugin/pickle/stored_tensor.hpp"
 
 #include <c10/core/TensorImpl.h>
 

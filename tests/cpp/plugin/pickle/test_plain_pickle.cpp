@@ -2,8 +2,8 @@
 /// Pickles written by hand. Those of Python are in test_archive_file.cpp.
 #include <ATen/ops/arange.h>
 
-#include "plugin/recording/pickle_writer.hpp"
-#include "plugin/recording/plain_pickle.hpp"
+#include "plugin/pickle/pickle_writer.hpp"
+#include "plugin/pickle/plain_pickle.hpp"
 #include "support.hpp"
 
 namespace fpt::direct {

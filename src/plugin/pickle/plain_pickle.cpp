@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "plugin/recording/plain_pickle.hpp"
-
-#include <torch/custom_class.h>
+#include "plugin/pickle/plain_pickle.hpp"
 
 #include <unordered_map>
 
-#include "plugin/recording/pickle_opcode.hpp"
-#include "plugin/recording/stored_tensor.hpp"
+#include "plugin/pickle/pickle_opcode.hpp"
+#include "plugin/pickle/stored_tensor.hpp"
 
 namespace fpt::direct {
 namespace {
