@@ -13,7 +13,7 @@ install(TARGETS ftn_pytorch_core EXPORT ftn_pytorch-targets)
 install(TARGETS ftn_pytorch_python LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS ftn_pytorch_node RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/ftn_pytorch")
 if(TARGET ftn_pytorch_direct)
-  install(TARGETS ftn_pytorch_direct ftn_pytorch_recording LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS ${FTN_PYTORCH_TORCH_LIBRARIES} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   install(FILES "${PROJECT_BINARY_DIR}${install_root}${CMAKE_INSTALL_LIBDIR}/libftn_pytorch_direct.torch"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()

@@ -49,7 +49,8 @@ bool can_be_captured(const SavedTape& tape, const std::vector<std::pair<int32_t,
     return false;
   const at::Device device = inputs.front().second.device();
   const auto is_there = [device](const at::Tensor& tensor) { return tensor.device() == device; };
-  return device.is_cuda() && std::all_of(tape.tensors.begin(), tape.tensors.end(), is_there) &&
+  return device.is_cuda() && DeviceOwner::is_possible() &&
+         std::all_of(tape.tensors.begin(), tape.tensors.end(), is_there) &&
          std::all_of(inputs.begin(), inputs.end(),
                      [&](const auto& input) { return is_there(input.second) && has_memory_of_its_own(input.second); });
 }

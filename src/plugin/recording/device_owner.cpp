@@ -8,6 +8,11 @@
 #include <exception>
 #include <map>
 
+namespace c10::cuda {
+// missing in a torch without CUDA, as all that this file calls of torch for CUDA: see CMakeLists.txt
+__attribute__((weak)) CUDAStream getCurrentCUDAStream(DeviceIndex gpu);
+}  // namespace c10::cuda
+
 namespace fpt::direct {
 namespace {
 
@@ -40,6 +45,8 @@ OwnedGraph::~OwnedGraph() {
 }
 
 bool OwnedGraph::can_be_replayed() const { return failures_ == owner_.turns_.failures(); }
+
+bool DeviceOwner::is_possible() noexcept { return &c10::cuda::getCurrentCUDAStream != nullptr; }
 
 DeviceOwner& DeviceOwner::of(c10::Device gpu) {
   static std::mutex mutex;
@@ -84,6 +91,7 @@ std::unique_ptr<OwnedGraph> DeviceOwner::capture(c10::function_ref<void()> body)
 }
 
 void DeviceOwner::end_pool(c10::DeviceIndex gpu, at::MempoolId_t pool) noexcept {
+  if (!is_possible()) return;
   attempt([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu, pool); });
   attempt([&] { c10::cuda::CUDACachingAllocator::releasePool(gpu, pool); });
 }

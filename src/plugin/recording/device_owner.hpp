@@ -40,6 +40,8 @@ class OwnedGraph {
 /// All but `of` is called by who has the turn, with the device as the current one.
 class DeviceOwner {
  public:
+  /// Whether this torch has what graphs need: its functions for CUDA are missing in one that is built without.
+  static bool is_possible() noexcept;
   /// That of a GPU of this process.
   static DeviceOwner& of(c10::Device gpu);
 
@@ -51,8 +53,8 @@ class DeviceOwner {
   /// numbers are as before then.
   std::unique_ptr<OwnedGraph> capture(c10::function_ref<void()> body);
 
-  /// After a capture into a pool that has failed: torch's allocator would go on with it, and keep all memory that it
-  /// has cached.
+  /// After a capture into a pool that has failed, if anything is possible: torch's allocator would go on with it, and
+  /// keep all memory that it has cached.
   static void end_pool(c10::DeviceIndex gpu, at::MempoolId_t pool) noexcept;
 
  private:
