@@ -69,6 +69,7 @@ std::vector<std::string> minors_in(const std::vector<std::string>& folders) {
     }
   }
   std::vector<std::string> minors;
+  minors.reserve(found.size());
   for (const auto& each : found) minors.push_back(each.second);
   return minors;
 }
