@@ -121,8 +121,9 @@ std::string text_of_misfit(const Search& wanted, const Plugin& found) {
     return concat(found.file.parent_path().string(), " has the direct path for torch ", found.built_for,
                   ", and not for ", text_of(wanted.torch), ": ", direct_cure());
   if (!minors.empty())
-    return concat("the direct path is here for releases of torch ", minors.front(), " to ", minors.back(),
-                  ", and not for ", text_of(wanted.torch), ": ", direct_cure());
+    return concat("the direct path is here for releases of torch ", minors.front(),
+                  minors.size() == 1 ? "" : " to " + minors.back(), ", and not for ", text_of(wanted.torch), ": ",
+                  direct_cure());
   return named_folder().empty() ? concat("the direct path is not built: ", direct_cure())
                                 : concat("FTN_PYTORCH_EXTENSIONS is \"", named_folder(),
                                          "\", where the direct path is not: ", direct_cure());

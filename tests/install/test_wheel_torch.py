@@ -101,7 +101,7 @@ def test_torch_that_the_wheel_does_not_know(
     program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
     done = attempt(program, model, "direct", cwd=tmp_path, FTN_PYTORCH_PYTHON=str(other.python))
     found = minors(environment.packages / "ftn_pytorch")
-    assert done.returncode != 0 and f"to {found[-1]}, and not for torch {version}" in done.stderr
+    assert done.returncode != 0 and f"{found[-1]}, and not for torch {version}" in done.stderr
     assert "python -m ftn_pytorch build-direct" in done.stderr
 
 

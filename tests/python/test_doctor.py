@@ -202,7 +202,7 @@ def test_plugin_beside_the_library_is_compared_with_torch_and_package(tmp_path, 
         ("2.12.3", ("2.11", "2.12"), "ok", "the wheel has it for torch 2.11 to 2.12, and is tested up to 2.12", ""),
         ("2.13.0", ("2.11", "2.12"), "note", "for torch 2.11 to 2.12, and is tested up to 2.12", "newer ftn-pytorch"),
         ("2.12.0a0+git1", ("2.11", "2.12"), "note", "and 2.12.0a0+git1 is no release of torch", ""),
-        ("2.11.0", ("2.12",), "note", "and this is torch 2.11.0", "or take a torch of these"),
+        ("2.11.0", ("2.12",), "note", "for torch 2.12, and is tested up to 2.12, and this", "or take a torch of these"),
         ("2.11.0", (), "note", "not there: saved models run through Python", ""),
     ],
 )

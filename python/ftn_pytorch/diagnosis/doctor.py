@@ -245,7 +245,10 @@ def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
 def _shipped(core: str) -> str:
     """What a wheel brings plug-ins for; empty where it brings none."""
     minors = installation.shipped_minors(core)
-    return f"the wheel has it for torch {minors[0]} to {minors[-1]}, and is tested up to {minors[-1]}" if minors else ""
+    if not minors:
+        return ""
+    versions = " to ".join(dict.fromkeys((minors[0], minors[-1])))
+    return f"the wheel has it for torch {versions}, and is tested up to {minors[-1]}"
 
 
 def _recording() -> Finding:
