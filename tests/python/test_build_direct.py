@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What ``build-direct`` says where it cannot compile, or fails to; tests/install/test_wheel.py compiles."""
+"""What ``build-direct`` says where it cannot compile, or fails to; tests/install/test_wheel_torch.py compiles."""
 
 import importlib.util
 import re
