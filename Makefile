@@ -41,7 +41,7 @@ help:
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make test-ftorch  build and run the programs of FTorch, from FTN_PYTORCH_FTORCH_SOURCE: ten minutes'
 	@echo 'make test-hosts  train scripts in ICON ComIn from FTN_PYTORCH_COMIN_SOURCE, and in NUOPC of ESMFMKFILE: five minutes'
-	@echo 'make wheel  make wheels, for this Python and others that are found, and test them: fifteen minutes'
+	@echo 'make wheel  make wheels, for this Python and others that are found, and test them: forty minutes'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
 	@echo 'make clean  remove build/ and out/; .venv stays'
@@ -177,14 +177,18 @@ test-hosts:
 	@$(environment); cmake --install $(hosts)/library --prefix $(hosts)/prefix >/dev/null
 	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/hosts
 
-# The other versions of Python are optional: a wheel is made and tested for each one that is here.
+# The other versions of Python are optional: a wheel is made and tested for each one that is here. Each has libraries for
+# the torches of the folder, which are fetched, half a gigabyte each: those of cmake/wheel/torches.txt unless some are named.
 wheel: export FTN_PYTORCH_WHEELS ?= $(CURDIR)/dist
+wheel: export FTN_PYTORCH_TORCHES ?= $(CURDIR)/build/torches
 wheel: pythons ?= 3.10 3.12 3.13
+wheel: torches ?=
 wheel:
 	@cmake/setup.sh test
+	@$(environment); "$$FTN_PYTORCH_PYTHON" cmake/wheel/torches.py "$$FTN_PYTORCH_TORCHES" $(torches)
 	@$(environment); cmake/wheel/build.sh "$$FTN_PYTORCH_WHEELS" "$$FTN_PYTORCH_PYTHON" $(pythons)
 	@echo '== Tests'
-	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/install/test_wheel.py
+	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/install/test_wheel.py tests/install/test_wheel_torch.py
 
 # The first five say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000

@@ -66,7 +66,7 @@ void diagnose(const char* floating_point, int team) {
     DiagnosedFacts facts;
     facts.floating_point = floating_point;
     facts.core = own_file().string();
-    facts.direct_torch = direct_torch().folder.empty() ? "" : text_of(direct_torch());
+    facts.direct_torch = text_of_plugin();
     facts.direct_obstacle = direct_obstacle();
     facts.openmp_threads = team;
     found = python_side().diagnose(facts);

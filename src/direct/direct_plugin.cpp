@@ -7,11 +7,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/program_libraries.hpp"
+#include "base/release.hpp"
 #include "base/threads.hpp"
 #include "direct/torch_side.hpp"
 #include "ftn_pytorch.h"
@@ -28,20 +32,46 @@ std::atomic<TorchSide*> provided{nullptr};  // while it is loaded
 std::atomic<TorchSide*> opened{nullptr};    // when it has been looked at
 
 constexpr const char* plugin_name = "libftn_pytorch_direct.so";
+const std::string shipped = "torch-";  // and a minor version: the folders beside this library that a wheel brings
 
 /// The plug-in, and what it was built for: written beside it, since only libtorch could tell what is in it.
 struct Plugin {
   fs::path file;
-  TorchLocation torch;
-  std::string version;  // of this library; none in a file of 0.2.0
+  TorchLocation torch;    // that it is used with; no folder where it does not fit the one at hand
+  std::string built_for;  // a version of torch
+  std::string version;    // of this library; none in a file of 0.2.0
 };
 
-Plugin plugin_in(const fs::path& folder) {
-  Plugin plugin{folder / plugin_name, {}, {}};
+/// What is in a folder. One without a folder of torch is of a wheel, and for all releases of its minor version. What is
+/// written there decides, not the name of the folder: the loader would open any.
+Plugin plugin_in(const fs::path& folder, const TorchLocation& torch) {
+  Plugin plugin{folder / plugin_name, {}, {}, {}};
   std::ifstream description(folder / "libftn_pytorch_direct.torch");
-  if (!std::getline(description, plugin.torch.folder) || !std::getline(description, plugin.torch.version)) return {};
+  if (!std::getline(description, plugin.torch.folder) || !std::getline(description, plugin.built_for)) return {};
   std::getline(description, plugin.version);
+  plugin.torch.version = plugin.built_for;
+  if (plugin.torch.folder.empty() && fits_torch(plugin.built_for, torch.version)) plugin.torch = torch;
   return plugin;
+}
+
+/// Minor versions of torch that a wheel has brought plug-ins for, the oldest first.
+std::vector<std::string> minors_in(const std::vector<std::string>& folders) {
+  std::map<std::pair<int, int>, std::string> found;
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename().string();
+      if (name.rfind(shipped, 0) != 0) continue;
+      const std::string minor = minor_of_release(name.substr(shipped.size()) + ".0");
+      if (minor.empty()) continue;
+      const std::size_t point = minor.find('.');  // 2.9 is older than 2.11
+      found.emplace(std::pair{std::atoi(minor.c_str()), std::atoi(minor.c_str() + point + 1)}, minor);
+    }
+  }
+  std::vector<std::string> minors;
+  minors.reserve(found.size());
+  for (const auto& each : found) minors.push_back(each.second);
+  return minors;
 }
 
 std::string named_folder() {
@@ -49,24 +79,71 @@ std::string named_folder() {
   return named ? named : "";
 }
 
-Plugin find_plugin() {
-  if (!named_folder().empty()) return plugin_in(named_folder());
-  const std::string python = is_of_wheel() ? chosen_executable() : std::string();
-  const TorchLocation torch = torch_of_python(python);
+/// Where plug-ins are looked for, and the torch that one is wanted for: that which Python would import, or else the one
+/// of the environment that this library lies in, since a program of saved models needs no Python.
+struct Search {
+  std::vector<std::string> folders;
+  TorchLocation torch;
+};
+
+Search search() {
+  const bool is_named = !named_folder().empty(), is_for_any = is_named || is_of_wheel();
+  const std::string python = is_for_any ? chosen_executable() : std::string();
+  TorchLocation torch = torch_of_python(is_for_any && python.empty() ? default_python() : python);
+  if (torch.folder.empty()) torch = loaded_torch();
+  return {is_named ? std::vector{named_folder()} : own_folders(python), std::move(torch)};
+}
+
+Plugin find_plugin(const Search& wanted) {
   Plugin first;
-  for (const fs::path folder : own_folders(python)) {
-    const Plugin found = plugin_in(folder);
-    // the program may be linked with the library of one environment, and run with the Python of another one
-    if (!found.file.empty() && (torch.folder.empty() || same_torch(found.torch, torch))) return found;
+  const auto fits = [&](const Plugin& found) {
     if (first.file.empty()) first = found;
-  }
+    // the program may be linked with the library of one environment, and run with the Python of another one
+    return !found.torch.folder.empty() && found.version == FPT_VERSION &&
+           (wanted.torch.folder.empty() || same_torch(found.torch, wanted.torch));
+  };
+  for (const fs::path folder : wanted.folders)
+    if (const Plugin found = plugin_in(folder, wanted.torch); fits(found)) return found;
+  const std::string minor = minor_of_release(wanted.torch.version);
+  for (const fs::path folder : wanted.folders)
+    if (const Plugin found = plugin_in(folder / (shipped + minor), wanted.torch); !minor.empty() && fits(found))
+      return found;
   return first;
 }
 
-const Plugin& plugin() {
-  static const Plugin& found = *new Plugin(find_plugin());
-  return found;
+/// Why there is none for this torch, and what to do.
+std::string text_of_misfit(const Search& wanted, const Plugin& found) {
+  if (!found.torch.folder.empty()) return {};
+  const std::vector<std::string> minors = minors_in(wanted.folders);
+  if (wanted.torch.folder.empty() && !minors.empty())
+    return "the direct path finds no torch: python -m pip install torch";
+  if (!found.file.empty())
+    return concat(found.file.parent_path().string(), " has the direct path for torch ", found.built_for,
+                  ", and not for ", text_of(wanted.torch), ": ", direct_cure());
+  if (!minors.empty())
+    return concat("the direct path is here for releases of torch ", minors.front(),
+                  minors.size() == 1 ? "" : " to " + minors.back(), ", and not for ", text_of(wanted.torch), ": ",
+                  direct_cure());
+  return named_folder().empty() ? concat("the direct path is not built: ", direct_cure())
+                                : concat("FTN_PYTORCH_EXTENSIONS is \"", named_folder(),
+                                         "\", where the direct path is not: ", direct_cure());
 }
+
+struct Found {
+  Plugin plugin;
+  std::string misfit;
+};
+
+const Found& found() {
+  static const Found& kept = *[] {
+    const Search wanted = search();
+    const Plugin plugin = find_plugin(wanted);
+    return new Found{plugin, text_of_misfit(wanted, plugin)};
+  }();
+  return kept;
+}
+
+const Plugin& plugin() { return found().plugin; }
 
 /// By value where the program has such functions: what the loader has taken is nowhere to be read.
 void require_right_numbers(TorchSide& side) {
@@ -77,13 +154,16 @@ void require_right_numbers(TorchSide& side) {
 
 TorchSide& open_plugin() {
   const std::string obstacle = direct_obstacle();
-  if (!obstacle.empty()) fail(direct_torch().folder.empty() ? FPT_ERR_IMPORT : FPT_ERR_VERSION, obstacle);
+  if (!obstacle.empty()) fail(plugin().file.empty() ? FPT_ERR_IMPORT : FPT_ERR_VERSION, obstacle);
   const std::string file = plugin().file.string();
   // where torch is there already, it has its functions, and what brought it has looked at them
   if (!own_names_first() && loaded_torch().folder.empty()) require_usable_blas(obstacle_to_own_names());
-  // for the life of the process: torch registers itself in many places
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | own_names_first());
-  if (!library) fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
+  // For the life of the process: torch registers itself in many places. A plug-in of a wheel has no path to libtorch:
+  // the loader finds by its name what is loaded.
+  const int flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | own_names_first();
+  const std::string libtorch = direct_torch().folder + "/lib/libtorch.so";
+  if (!dlopen(libtorch.c_str(), flags) || !dlopen(file.c_str(), flags))
+    fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
   TorchSide* side = provided.load(std::memory_order_acquire);
   if (!side) fail(FPT_ERR_VERSION, file, " belongs to another library than this one, ", own_file().string());
   const TorchLocation& wanted = direct_torch();
@@ -100,11 +180,15 @@ TorchSide& open_plugin() {
 
 const TorchLocation& direct_torch() { return plugin().torch; }
 
+std::string text_of_plugin() {
+  if (direct_torch().folder.empty()) return {};
+  return concat(plugin().file.string(), ", compiled with torch ", plugin().built_for, ", for ",
+                text_of(direct_torch()));
+}
+
 std::string direct_obstacle() {
   const TorchLocation& wanted = direct_torch();
-  if (wanted.folder.empty() && !named_folder().empty())
-    return concat("FTN_PYTORCH_EXTENSIONS is \"", named_folder(), "\", where the direct path is not: ", direct_cure());
-  if (wanted.folder.empty()) return concat("the direct path is not built: ", direct_cure());
+  if (!found().misfit.empty()) return found().misfit;
   if (opened_torch_side()) return {};
   if (plugin().version != FPT_VERSION)
     return concat("the direct path in ", plugin().file.parent_path().string(),

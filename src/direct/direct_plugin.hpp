@@ -8,9 +8,13 @@
 
 namespace fpt {
 
-/// The torch that the plug-in was built for; no folder where there is no plug-in. It lies in FTN_PYTORCH_EXTENSIONS, or
-/// beside this library, or where the wheel in the chosen environment has put it; looked for once.
+/// The torch that the plug-in is for; no folder where no plug-in fits. It lies in FTN_PYTORCH_EXTENSIONS, or beside
+/// this library, or where the wheel in the chosen environment has put it, there or in the folder of a minor version of
+/// torch (torch-2.13); looked for once.
 const TorchLocation& direct_torch();
+
+/// The plug-in, and the version of torch that it was compiled with; empty where direct_torch has no folder.
+std::string text_of_plugin();
 
 /// How to get a plug-in that fits.
 std::string direct_cure();

@@ -308,9 +308,11 @@ void take_part_in_collection(PyHeapTypeObject* heap_type) {
   };
 }
 
+/// Of its minor version: the loader takes another one, and the process crashes later.
 void require_torch_of_the_build() {
   const auto found = py::cast<std::string>(py::str(py::module_::import("torch").attr("__version__")));
-  if (found.compare(0, found.find('+'), TORCH_VERSION) != 0)
+  const std::string minor = std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + ".";
+  if (found.compare(0, minor.size(), minor) != 0)
     throw py::import_error("it was built for torch " TORCH_VERSION ", and this is torch " + found);
 }
 

@@ -59,16 +59,31 @@ def load(build_dir, cache, model):
 
 
 @pytest.fixture
-def other_python(tmp_path, cache) -> str:
-    """An environment with another torch, as far as files tell."""
-    base = Path(cache["Python_EXECUTABLE"]).resolve()
+def python_with(tmp_path, cache):
+    """python_with(version): of an environment with another torch, as far as files tell."""
+
+    def python_with(torch_version) -> str:
+        return environment_with(tmp_path / "environment", Path(cache["Python_EXECUTABLE"]).resolve(), torch_version)
+
+    return python_with
+
+
+@pytest.fixture
+def other_python(python_with) -> str:
+    return python_with("9.9.9")
+
+
+def environment_with(tmp_path, base, torch_version) -> str:
+    tmp_path.mkdir()
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(base)
     (tmp_path / "pyvenv.cfg").write_text(f"home = {base.parent}\n")
     version = sysconfig.get_python_version()
     package = tmp_path / "lib" / f"python{version}" / "site-packages" / "torch"
     package.mkdir(parents=True)
-    (package / "version.py").write_text("__version__ = '9.9.9'\n")
+    if not torch_version:
+        return str(tmp_path / "bin" / "python")
+    (package / "version.py").write_text(f"__version__ = '{torch_version}'\n")
     (package / "__init__.py").write_text("raise ImportError('this is no torch')\n")
     return str(tmp_path / "bin" / "python")
 
@@ -120,6 +135,55 @@ def test_plugin_of_another_version_is_not_opened(build_dir, load, tmp_path, vers
     printed = load("direct", FTN_PYTORCH_EXTENSIONS=str(tmp_path))
     assert printed.startswith("FTN_PYTORCH_ERR_VERSION") and str(tmp_path) in printed
     assert f"was built for another version of this library than {described[2]}" in printed
+
+
+@pytest.fixture
+def shipped(build_dir, tmp_path):
+    """A folder with plug-ins as a wheel brings them: that of this build for its minor version, and others by name."""
+    library = next(build_dir.glob("lib*/libftn_pytorch_direct.so"))
+    own = ".".join(torch.__version__.split(".")[:2])
+    version = library.with_suffix(".torch").read_text().splitlines()[2]
+    for folder, built_for, of in [
+        ("2.9", "2.9.1", version),
+        ("2.11", "2.11.0", version),
+        (own, f"{own}.77", version),
+        ("9.7", "9.7.0", "0.0.1"),
+        ("9.8", "2.11.0", version),
+    ]:
+        place = tmp_path / f"torch-{folder}"
+        place.mkdir()
+        (place / library.name).symlink_to(library if folder == own else tmp_path / "nothing")
+        (place / "libftn_pytorch_direct.torch").write_text(f"\n{built_for}\n{of}\n")
+    return str(tmp_path)
+
+
+def test_plugin_of_the_minor_version_of_torch_is_taken(load, shipped):
+    assert load("direct", FTN_PYTORCH_EXTENSIONS=shipped) == "backend: direct\npython: 0\n"
+
+
+HERE = "the direct path is here for releases of torch 2.9 to 9.8, and not for torch "
+
+
+@pytest.mark.parametrize(
+    "version, told",
+    [
+        ("9.9.9", HERE + "9.9.9"),
+        ("2.10.0+cpu", HERE + "2.10.0+cpu"),
+        ("2.11.0a0+git70d99e9", HERE + "2.11.0a0+git70d99e9"),
+        ("", "the direct path finds no torch: python -m pip install torch"),
+        ("9.8.0", "torch-9.8 has the direct path for torch 2.11.0, and not for torch 9.8.0"),
+        ("9.7.3+cu130", "torch-9.7 was built for another version of this library than "),
+        ("2.11.2+cu130", "torch/lib/libtorch.so: cannot open"),  # it fits, and its torch is opened first
+    ],
+)
+def test_plugin_for_another_torch_is_not_opened(load, shipped, python_with, version, told):
+    printed = load("direct", FTN_PYTORCH_EXTENSIONS=shipped, FTN_PYTORCH_PYTHON=python_with(version))
+    assert printed.startswith("FTN_PYTORCH_ERR_") and told in printed
+
+
+def test_folder_without_a_plugin(load, tmp_path):
+    printed = load("direct", FTN_PYTORCH_EXTENSIONS=str(tmp_path))
+    assert printed.startswith("FTN_PYTORCH_ERR_IMPORT") and "where the direct path is not" in printed
 
 
 def test_plugin_that_belongs_to_no_library(build_dir, load, tmp_path):

@@ -5,119 +5,14 @@ import os
 import re
 import shutil
 import sys
-import sysconfig
-import warnings
-import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
 from projects import HERE, ROOT, SCRIPT, attempt, build, run
-
-WHEELS = os.environ.get("FTN_PYTORCH_WHEELS", "")
-HERE_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+from wheels import HERE_VERSION, WHEELS, Environment, make, wheel_of, with_torch_of_tests
 
 pytestmark = pytest.mark.skipif(not WHEELS, reason="make wheel runs it")
-
-
-def wheel_of(version: str) -> Path:
-    found = list(Path(WHEELS).glob(f"ftn_pytorch-*-cp{version.replace('.', '')}-*.whl"))
-    assert len(found) == 1, f"{WHEELS} has {len(found)} wheels for Python {version}"
-    return found[0]
-
-
-@dataclass
-class Environment:
-    """A virtual environment with the wheel."""
-
-    folder: Path
-
-    @property
-    def python(self) -> Path:
-        return self.folder / "bin" / "python"
-
-    @property
-    def packages(self) -> Path:
-        return next(self.folder.glob("lib/python3.*/site-packages"))
-
-    @property
-    def library(self) -> Path:
-        return self.packages / "ftn_pytorch" / "lib"
-
-    @property
-    def active(self) -> dict[str, str]:
-        """What activating it sets."""
-        return {"VIRTUAL_ENV": str(self.folder), "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-
-
-def make(folder: Path, python: object, *packages: object) -> Environment:
-    environment = Environment(folder)
-    run(python, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
-    if packages:
-        pip = (sys.executable, "-m", "pip", "--python", environment.python, "install", "--quiet")
-        run(*pip, *packages, cwd=folder.parent)
-    return environment
-
-
-def with_torch_of_tests(environment: Environment) -> Environment:
-    """Much faster than installing it once more."""
-    (environment.packages / "torch.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return environment
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("wheel")
-
-
-@pytest.fixture(scope="module")
-def environment(place: Path) -> Environment:
-    return with_torch_of_tests(make(place / "own", sys.executable, wheel_of(HERE_VERSION)))
-
-
-@pytest.fixture(scope="module")
-def model(place: Path) -> Path:
-    file = place / "model.pt"
-    with warnings.catch_warnings(action="ignore"):  # torch.jit is deprecated
-        torch.jit.script(torch.nn.Linear(3, 1)).save(str(file))
-    return file
-
-
-@pytest.fixture(scope="module")
-def program(environment: Environment, place: Path) -> Path:
-    """The package is found without any option, because the environment is active."""
-    return build("find_package", place, **environment.active)
-
-
-def test_the_wheel_needs_nothing_but_the_system(tmp_path: Path) -> None:
-    libraries = []
-    with zipfile.ZipFile(wheel_of(HERE_VERSION)) as wheel:
-        for name in wheel.namelist():
-            if name.endswith((".so", "ftn_pytorch_node")):
-                libraries.append(Path(wheel.extract(name, tmp_path)))
-    assert len(libraries) == 3
-    system = {
-        "libstdc++.so.6",
-        "libgcc_s.so.1",
-        "libc.so.6",
-        "libm.so.6",
-        "libdl.so.2",
-        "libpthread.so.0",
-        "librt.so.1",
-    }
-    for library in libraries:
-        dynamic = run("readelf", "-d", library, cwd=tmp_path)
-        needed = set(re.findall(r"NEEDED.*\[(.+)\]", dynamic)) - {"libftn_pytorch.so"}
-        assert {name for name in needed if not name.startswith("ld-linux")} <= system, library
-        assert all(path.startswith("$ORIGIN") for path in re.findall(r"RUNPATH.*\[(.+)\]", dynamic)), library
-
-
-def test_auditwheel_finds_nothing_to_repair(tmp_path: Path) -> None:
-    found = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel_of(HERE_VERSION), cwd=tmp_path).split())
-    assert 'consistent with the following platform tag: "manylinux_2_' in found
-    assert "external shared libraries are required" not in found, found
 
 
 def test_activated_environment(program: Path, environment: Environment, tmp_path: Path) -> None:
@@ -305,63 +200,3 @@ def test_an_environment_that_cannot_be_written(program: Path, protected: Environ
     assert run(*as_user, program, SCRIPT, cwd=tmp_path) == "15\n"
     done = attempt(*as_user, protected.folder / "bin" / "ftn_pytorch", "build-direct", cwd=tmp_path)
     assert done.returncode == 2 and "nothing can be written to" in done.stderr and "--into" in done.stderr
-
-
-def test_without_the_direct_path_saved_models_run_through_python(
-    environment: Environment, model: Path, tmp_path: Path
-) -> None:
-    program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
-    done = attempt(program, model, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "through torchscript\n"), done.stderr
-    assert done.stderr.count("python -m ftn_pytorch build-direct") == 1
-    done = attempt(program, model, "direct", cwd=tmp_path)
-    assert done.returncode != 0 and "python -m ftn_pytorch build-direct" in done.stderr
-
-
-@pytest.fixture(scope="module")
-def extensions(environment: Environment, place: Path) -> Path:
-    """What is compiled for the torch at hand, in a folder that a variable must name."""
-    folder = place / "extensions"
-    text = run(environment.folder / "bin" / "ftn_pytorch", "build-direct", "--into", folder, cwd=place)
-    assert text.endswith(f"export FTN_PYTORCH_EXTENSIONS={folder}\n") and torch.__version__ in text
-    return folder
-
-
-def test_direct_path_and_recorded_steps(
-    environment: Environment, extensions: Path, model: Path, tmp_path: Path
-) -> None:
-    program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
-    command = environment.folder / "bin" / "ftn_pytorch"
-    folder = shutil.copytree(extensions, tmp_path / "extensions")
-    named = {"FTN_PYTORCH_EXTENSIONS": str(folder)}
-    for python in ({}, {"FTN_PYTORCH_PYTHON": "/there/is/none"}):
-        assert run(program, model, cwd=tmp_path, **named, **python) == "through direct\n"
-    doctor = run(command, "doctor", cwd=tmp_path, **named)
-    assert f"ok    direct path: in {folder}, built for the torch of this Python" in doctor
-    assert "ok    recording: can be used" in doctor
-    # of another torch
-    described = folder / "libftn_pytorch_direct.torch"
-    kept = described.read_text()
-    described.write_text(kept.replace(torch.__version__, "1.0"))
-    done = attempt(program, model, cwd=tmp_path, **named)
-    assert done.stdout == "through torchscript\n"
-    assert "was built for torch 1.0" in done.stderr and "ftn_pytorch build-direct" in done.stderr
-    described.write_text(kept)
-    copied = [shutil.copy(file, environment.library) for file in folder.iterdir()]
-    try:
-        assert run(program, model, cwd=tmp_path) == "through direct\n"
-    finally:
-        for file in copied:
-            os.remove(file)
-
-
-def test_the_tutorial(environment: Environment, extensions: Path, tmp_path: Path) -> None:
-    """As its page says, with the environment active, after build-direct, and nothing of the repository."""
-    sys.path.insert(0, str(ROOT / "tests" / "docs"))
-    from pages import blocks_of
-    from walkthrough import Walk
-
-    variables = {"HOME": str(tmp_path), "FTN_PYTORCH_EXTENSIONS": str(extensions)}
-    walk = Walk(tmp_path, environment.active | variables)
-    compared = walk.follow(blocks_of(ROOT / "docs" / "tutorial.md"))
-    assert len(compared) == 5

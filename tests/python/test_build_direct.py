@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What ``build-direct`` says where it cannot compile, or fails to; tests/install/test_wheel.py compiles."""
+"""What ``build-direct`` says where it cannot compile, or fails to; tests/install/test_wheel_torch.py compiles."""
 
 import importlib.util
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from build_tree import build_folder
 
+from ftn_pytorch import __version__
 from ftn_pytorch.__main__ import main
 from ftn_pytorch.system import installation
 
@@ -87,6 +89,38 @@ def test_folders_of_extensions(wheel: Path, tmp_path: Path, monkeypatch: pytest.
     assert installation.extension_folders("") == [str(wheel)]
     monkeypatch.setenv(installation.EXTENSIONS, "/elsewhere")
     assert installation.extension_folders(core) == ["/elsewhere"]
+
+
+ROWS = Path(__file__).parents[1] / "cpp" / "base" / "torch_versions.inc"
+
+
+@pytest.mark.parametrize(
+    "built_for, here, minor, fits", re.findall(r'^\{"(.*)", "(.*)", "(.*)", (\w+)\},$', ROWS.read_text(), re.MULTILINE)
+)
+def test_releases_of_one_minor_version_fit_each_other(built_for: str, here: str, minor: str, fits: str) -> None:
+    assert installation.minor_of_release(here) == minor
+    assert installation.fits_torch(built_for, here) is (fits == "true")
+
+
+def test_order_of_extensions(wheel: Path) -> None:
+    """What was built for exactly this torch, what a wheel brings for its minor version, and the rest."""
+    shipped = {minor: wheel / f"torch-{minor}" for minor in ("2.9", "2.13", "2.11")}
+    for folder in shipped.values():
+        folder.mkdir()
+    described = wheel / "libftn_pytorch_direct.torch"
+    own, of_minor = str(wheel), str(shipped["2.13"])
+    for built_for, here, found in [
+        ("2.13.0+cpu", "2.13.0+cpu", [own, of_minor]),
+        ("2.13.0+cpu", "2.13.1+cpu", [of_minor, own]),
+        ("2.12.0", "2.13.0", [of_minor, own]),
+        ("2.12.0", "2.13.0a0+git1", [own]),
+        ("2.12.0", "2.15.0", [own]),
+    ]:
+        described.write_text(f"/opt/torch\n{built_for}\n{__version__}\n")
+        assert installation.extensions_for(here, "") == found, here
+    described.write_text("/opt/torch\n2.13.0+cpu\n0.0.1\n")  # of before an update of this package
+    assert installation.extensions_for("2.13.0+cpu", "") == [of_minor, own]
+    assert installation.shipped_minors("") == ["2.9", "2.11", "2.13"]
 
 
 def test_the_torch_of_a_plugin(tmp_path: Path) -> None:

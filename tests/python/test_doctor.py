@@ -165,6 +165,7 @@ def finding_of(name, found):
     "facts, verdict, piece",
     [
         ({"direct_torch": ""}, "note", "not built"),
+        ({"direct_torch": "", "direct_obstacle": "not for torch 9"}, "note", "not for torch 9"),
         ({"direct_torch": "torch 9", "direct_obstacle": "it was built for another"}, "note", "built for another"),
         ({"direct_torch": "torch 9", "direct_obstacle": ""}, "ok", "torch 9"),
     ],
@@ -192,6 +193,28 @@ def test_plugin_beside_the_library_is_compared_with_torch_and_package(tmp_path, 
     core = str(tmp_path / "libftn_pytorch.so")
     found = finding_of("direct path", doctor.findings({"core": core}))
     assert found.verdict == verdict and piece in found.found
+
+
+@pytest.mark.parametrize(
+    "version, minors, verdict, piece, cure",
+    [
+        ("2.12.3+cpu", ("2.11", "2.12"), "ok", "compiled with torch 2.12.0 for each release of torch 2.12", ""),
+        ("2.12.3", ("2.11", "2.12"), "ok", "the wheel has it for torch 2.11 to 2.12, and is tested up to 2.12", ""),
+        ("2.13.0", ("2.11", "2.12"), "note", "for torch 2.11 to 2.12, and is tested up to 2.12", "newer ftn-pytorch"),
+        ("2.12.0a0+git1", ("2.11", "2.12"), "note", "and 2.12.0a0+git1 is no release of torch", ""),
+        ("2.11.0", ("2.12",), "note", "for torch 2.12, and is tested up to 2.12, and this", "or take a torch of these"),
+        ("2.11.0", (), "note", "not there: saved models run through Python", ""),
+    ],
+)
+def test_plugins_of_a_wheel_are_told(tmp_path, monkeypatch, version, minors, verdict, piece, cure):
+    for minor in minors:
+        folder = tmp_path / f"torch-{minor}"
+        folder.mkdir()
+        (folder / "libftn_pytorch_direct.torch").write_text(f"\n{minor}.0\n{__version__}\n")
+    monkeypatch.setattr(installation, "library", lambda: "")
+    torch = types.SimpleNamespace(__version__=version, __file__=str(tmp_path / "torch" / "__init__.py"))
+    found = doctor._direct({}, str(tmp_path / "libftn_pytorch.so"), torch)
+    assert found.verdict == verdict and piece in found.found and cure in found.cure
 
 
 def test_two_openmp_runtimes_are_both_named(monkeypatch, tmp_path):

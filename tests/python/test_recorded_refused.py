@@ -7,8 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from build_tree import build_folder  # noqa: E402
+
 import program  # noqa: E402
-from ftn_pytorch import recorded  # noqa: E402
+from ftn_pytorch import __version__, recorded  # noqa: E402
 from ftn_pytorch.recording import comparison, extension  # noqa: E402
 from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
@@ -87,15 +89,24 @@ def test_without_the_extension(monkeypatch):
             assert torch.equal(apply(X), X * 2)
 
 
-def test_an_extension_for_another_torch(python):
-    code = """
+@pytest.mark.parametrize("is_described", [True, False])
+def test_an_extension_for_another_torch(python, tmp_path, is_described):
+    """By what is written beside it, before it is opened; by itself where nothing is."""
+    for file in (build_folder() / "lib").glob("_ftn_pytorch_recording*"):
+        (tmp_path / file.name).symlink_to(file)
+    if is_described:
+        (tmp_path / "libftn_pytorch_direct.torch").write_text(f"\n2.13.0\n{__version__}\n")
+    code = f"""
+        import os
         import torch
-        torch.__version__ = "1.0.0"
+        torch.__version__ = "2.9.9"
+        os.environ["FTN_PYTORCH_EXTENSIONS"] = {str(tmp_path)!r}
         from ftn_pytorch.recording import extension as library
         print(library.module(), library.obstacle())
     """
     found = python(code, warm=True)
-    assert found.startswith("None") and "it was built for torch 2" in found and "this is torch 1.0.0" in found
+    assert found.startswith("None") and "was built for torch 2.1" in found and "this is torch 2.9.9" in found
+    assert ("cannot be used" in found) is not is_described
 
 
 def test_an_extension_that_is_missing(monkeypatch, tmp_path):

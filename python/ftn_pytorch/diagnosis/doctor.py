@@ -29,6 +29,7 @@ _OPENMP = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.so[.\d]*$")
 _SLOW_IMPORT_S = 10.0
 _UNCHECKED = 0b01
 """Flags of bytecode that holds a hash of its source, with which Python does not compare it (PEP 552)."""
+_OTHER_WHEEL = "look for a newer ftn-pytorch, or take a torch of these"
 _SCRIPTS_NEED = "scripts that import it, TorchScript models and saved recordings cannot be loaded"
 
 
@@ -209,26 +210,45 @@ def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
     """The plug-in for saved models: is it there, and does its torch fit."""
     cure = installation.direct_cure()
     if "direct_torch" in info:
-        if not info["direct_torch"]:
-            return Finding("direct path", NOTE, "not built: saved models run through Python", cure)
         if info.get("direct_obstacle"):
             return Finding("direct path", NOTE, info["direct_obstacle"], "saved models run through Python meanwhile")
-        return Finding("direct path", OK, f"built for {info['direct_torch']}, which is the one in use")
-    searched = installation.extensions_for(torch.__version__ if torch else "", core)
+        if not info["direct_torch"]:
+            return Finding("direct path", NOTE, "not built: saved models run through Python", cure)
+        return Finding("direct path", OK, info["direct_torch"])
+    here = torch.__version__ if torch else ""
+    shipped = _shipped(core)
+    searched = installation.extensions_for(here, core)
     folders = [folder for folder in searched if installation.torch_of_plugin(folder)]
     if not folders:
-        return Finding("direct path", NOTE, "not there: saved models run through Python", cure)
+        text = "not there: saved models run through Python"
+        if not shipped or torch is None:
+            return Finding("direct path", NOTE, text, cure)
+        if not installation.minor_of_release(here):
+            return Finding("direct path", NOTE, f"{shipped}, and {here} is no release of torch", cure)
+        return Finding("direct path", NOTE, f"{shipped}, and this is torch {here}", f"{cure}, or {_OTHER_WHEEL}")
     made = installation.torch_of_plugin(folders[0])
     if made is None or torch is None:
         return Finding("direct path", NOTE, f"in {folders[0]}; there is no torch to compare its torch with")
     if (version := installation.version_of_plugin(folders[0])) != __version__:
         was = f"version {version}" if version else "an earlier version"
         return Finding("direct path", NOTE, f"in {folders[0]}, built for {was}, not {__version__}", cure)
-    here = (os.path.realpath(os.path.dirname(torch.__file__)), torch.__version__)
-    if here == (os.path.realpath(made[0]), made[1]):
+    place = os.path.realpath(os.path.dirname(torch.__file__))
+    if not made[0] and installation.fits_torch(made[1], here):
+        of_minor = f"for each release of torch {installation.minor_of_release(here)}"
+        return Finding("direct path", OK, f"in {folders[0]}, compiled with torch {made[1]} {of_minor}; {shipped}")
+    if (place, here) == (os.path.realpath(made[0]), made[1]):
         return Finding("direct path", OK, f"in {folders[0]}, built for the torch of this Python")
-    was = f"torch {made[1]} in {made[0]}, not for torch {here[1]} in {here[0]}"
+    was = f"torch {made[1]}{f' in {made[0]}' * bool(made[0])}, not for torch {here} in {place}"
     return Finding("direct path", NOTE, f"in {folders[0]}, built for {was}", cure)
+
+
+def _shipped(core: str) -> str:
+    """What a wheel brings plug-ins for; empty where it brings none."""
+    minors = installation.shipped_minors(core)
+    if not minors:
+        return ""
+    versions = " to ".join(dict.fromkeys((minors[0], minors[-1])))
+    return f"the wheel has it for torch {versions}, and is tested up to {minors[-1]}"
 
 
 def _recording() -> Finding:

@@ -64,6 +64,11 @@ def _find() -> None:
         cure = installation.direct_cure() if folders else "name its prefix in CMAKE_PREFIX_PATH"
         _Found.obstacle = f"{where}: {cure}"
         return
+    made = installation.torch_of_plugin(os.path.dirname(file))
+    if made and not installation.fits_torch(made[1], torch.__version__):  # it would be loaded, and crash later
+        was = f"{file} was built for torch {made[1]}, and this is torch {torch.__version__}"
+        _Found.obstacle = f"{was}: {installation.direct_cure()}"
+        return
     loader = importlib.machinery.ExtensionFileLoader(_NAME, file)
     spec = importlib.util.spec_from_file_location(_NAME, file, loader=loader)
     assert spec is not None

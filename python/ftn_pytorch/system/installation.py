@@ -9,8 +9,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from .._version import __version__
+
 EXTENSIONS = "FTN_PYTORCH_EXTENSIONS"
 """Variable that names a folder with the libraries that fit one torch, in place of those beside the library."""
+
+SHIPPED = "torch-"
+"""And a minor version: folders beside the library with what a wheel brings for the torch of that version."""
 
 _CONFIG_FILES = ("ftn_pytorch-config.cmake", "ftn_pytorchConfig.cmake")
 
@@ -87,14 +92,49 @@ def extension_folders(core: str) -> list[str]:
 
 
 def extensions_for(torch_version: str, core: str) -> list[str]:
-    """The same folders, those for another torch behind the others: a program may be linked with the library of one
-    environment, and run with the Python of another one."""
-    made = {folder: torch_of_plugin(folder) for folder in extension_folders(core)}
-    return sorted(made, key=lambda folder: (found := made[folder]) is not None and found[1] != torch_version)
+    """These folders, and those that a wheel brings for minor versions of torch; what does not fit a torch comes last.
+
+    A program may be linked with the library of one environment, and run with the Python of another one. What was
+    built for exactly this torch comes first, but not where it is of an earlier version of this package.
+    """
+    folders = extension_folders(core)
+    minor = minor_of_release(torch_version)
+    shipped = [os.path.join(folder, f"{SHIPPED}{minor}") for folder in folders if minor]
+    order = dict.fromkeys(filter(os.path.isdir, shipped), 1)
+    for folder in folders:
+        found = torch_of_plugin(folder)
+        is_exact = found is not None and found[1] == torch_version and version_of_plugin(folder) == __version__
+        order[folder] = 0 if is_exact else 2 if found is None or fits_torch(found[1], torch_version) else 3
+    return sorted(order, key=order.__getitem__)
+
+
+def minor_of_release(version: str) -> str:
+    """``"2.13"`` of a release such as 2.13.0 or 2.13.1+cu130, empty for any other version, such as 2.13.0a0+git145a."""
+    found = re.fullmatch(r"([0-9]+\.[0-9]+)\.[0-9]+(\+.*)?", version)
+    return found[1] if found else ""
+
+
+def fits_torch(built_for: str, here: str) -> bool:
+    """Whether what was built for one torch may run with another one: releases of one minor version are alike, and what
+    is no release fits itself alone. What follows a plus is the kind of build.
+
+    The library has the same rule, in ``base/release.hpp``.
+    """
+    minor = minor_of_release(built_for)
+    return minor == minor_of_release(here) if minor else built_for.partition("+")[0] == here.partition("+")[0]
+
+
+def shipped_minors(core: str) -> list[str]:
+    """Minor versions of torch that a wheel has brought libraries for, the oldest first."""
+    names = (file.name for folder in extension_folders(core) for file in Path(folder).glob(f"{SHIPPED}*"))
+    minors = {minor_of_release(f"{name.removeprefix(SHIPPED)}.0") for name in names} - {""}
+    return sorted(minors, key=lambda minor: tuple(map(int, minor.split("."))))
 
 
 def torch_of_plugin(folder: str) -> tuple[str, str] | None:
-    """Folder and version of the torch for which the plug-in in a folder was built; None where there is none."""
+    """Folder and version of the torch for which the plug-in in a folder was built; None where there is none.
+
+    One of a wheel has no folder: it is for all releases of the minor version."""
     lines = _described(folder)
     return (lines[0], lines[1]) if len(lines) >= 2 else None
 

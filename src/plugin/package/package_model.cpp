@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// AOTInductor packages, run by torch's own loader.
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
-#include <torch/version.h>
 
 #include <thread>
 
@@ -90,7 +89,7 @@ class PackageModel : public Model {
       state->names = names_of_inputs(parse_tree_spec(spec.at(0), settings_.file), settings_.file);
       state->results = parse_tree_spec(spec.at(1), settings_.file);
     } catch (...) {
-      rethrow_as(FPT_ERR_FORMAT, concat(settings_.file, " cannot be loaded by torch ", TORCH_VERSION,
+      rethrow_as(FPT_ERR_FORMAT, concat(settings_.file, " cannot be loaded by torch ", torch_here(),
                                         " (was it compiled with another one? then ", compile_again, ")"));
     }
     return state;

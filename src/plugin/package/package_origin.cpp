@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/package/package_origin.hpp"
 
+#include <caffe2/core/common.h>
 #include <caffe2/serialize/inline_container.h>
 #include <sys/utsname.h>
 #include <torch/csrc/export/pt2_archive_constants.h>
@@ -11,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/release.hpp"
 #include "plugin/failure.hpp"
 
 namespace fpt::direct {
@@ -61,7 +63,7 @@ std::string model_of(const std::string& file) {
     const auto [bytes, size] = archive.getRecord(record);
     const std::string version(static_cast<const char*>(bytes.get()), size);
     if (version != spec::ARCHIVE_VERSION_VALUE)
-      fail(FPT_ERR_FORMAT, file, " has archive version ", version, ", and torch ", TORCH_VERSION, " reads ",
+      fail(FPT_ERR_FORMAT, file, " has archive version ", version, ", and torch ", torch_here(), " reads ",
            spec::ARCHIVE_VERSION_VALUE, ": ", compile_again);
   }
   const std::string_view folder = spec::AOTINDUCTOR_DIR;
@@ -75,9 +77,6 @@ std::string model_of(const std::string& file) {
   for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
   fail(FPT_ERR_FORMAT, file, " holds several models (", listed, ") and none is called model: package one");
 }
-
-/// Version of torch without what follows a plus: that names the kind of build.
-std::string plain_version(const std::string& version) { return version.substr(0, version.find('+')); }
 
 /// Code for another processor would end the program.
 void check_processor(const std::string& file, const Facts& facts, bool on_host) {
@@ -94,12 +93,18 @@ void check_processor(const std::string& file, const Facts& facts, bool on_host) 
 /// Code for another torch may end it. Our export writes down which it was compiled by; torch itself records none.
 void check_torch(const std::string& file, const Facts& facts) {
   const std::string compiled_by = recorded(facts, "torch_version");
-  if (!compiled_by.empty() && plain_version(compiled_by) != plain_version(TORCH_VERSION))
-    fail(FPT_ERR_FORMAT, file, " was compiled by torch ", compiled_by, ", and this is torch ", TORCH_VERSION, ": ",
+  if (!compiled_by.empty() && !fits_torch(compiled_by, torch_here()))
+    fail(FPT_ERR_FORMAT, file, " was compiled by torch ", compiled_by, ", and this is torch ", torch_here(), ": ",
          compile_again);
 }
 
 }  // namespace
+
+std::string torch_here() {
+  const auto& options = caffe2::GetBuildOptions();
+  const auto found = options.find("TORCH_VERSION");
+  return found == options.end() ? TORCH_VERSION : found->second;
+}
 
 PackageOrigin origin_of_package(const std::string& file, const std::optional<at::Device>& wanted) {
   PackageOrigin origin;

@@ -18,6 +18,9 @@ struct PackageOrigin {
 /// is, or than `wanted`.
 PackageOrigin origin_of_package(const std::string& file, const std::optional<at::Device>& wanted);
 
+/// Version of the libtorch that runs, which may be another release than that of the build.
+std::string torch_here();
+
 /// What to do about a package that does not fit.
 inline constexpr const char* compile_again =
     "compile it again on this machine with torch._inductor.aoti_compile_and_package";

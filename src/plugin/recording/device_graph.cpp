@@ -49,7 +49,8 @@ bool can_be_captured(const SavedTape& tape, const std::vector<std::pair<int32_t,
     return false;
   const at::Device device = inputs.front().second.device();
   const auto is_there = [device](const at::Tensor& tensor) { return tensor.device() == device; };
-  return device.is_cuda() && std::all_of(tape.tensors.begin(), tape.tensors.end(), is_there) &&
+  return device.is_cuda() && DeviceOwner::is_possible() &&
+         std::all_of(tape.tensors.begin(), tape.tensors.end(), is_there) &&
          std::all_of(inputs.begin(), inputs.end(),
                      [&](const auto& input) { return is_there(input.second) && has_memory_of_its_own(input.second); });
 }
@@ -184,6 +185,7 @@ std::optional<GraphRun> DeviceGraphs::run(const SavedTape& tape, const recording
 
 std::unique_ptr<recording::DeviceGraph> DeviceGraphs::capture(c10::DeviceIndex gpu, bool draws,
                                                               const std::function<void()>& body) {
+  TORCH_CHECK(DeviceOwner::is_possible(), "the functions of torch for CUDA are not in this process");
   return DeviceOwner::of(c10::Device(c10::DeviceType::CUDA, gpu)).capture(draws, body);
 }
 

@@ -10,6 +10,11 @@
 #include <exception>
 #include <map>
 
+namespace c10::cuda {
+// missing in a torch without CUDA, as all that this file calls of torch for CUDA: see CMakeLists.txt
+__attribute__((weak)) CUDAStream getCurrentCUDAStream(DeviceIndex gpu);
+}  // namespace c10::cuda
+
 namespace fpt::direct {
 namespace {
 
@@ -42,6 +47,8 @@ OwnedGraph::~OwnedGraph() {
 }
 
 bool OwnedGraph::can_be_replayed() const { return failures_ == owner_.failures_; }
+
+bool DeviceOwner::is_possible() noexcept { return &c10::cuda::getCurrentCUDAStream != nullptr; }
 
 DeviceOwner& DeviceOwner::of(c10::Device gpu) {
   static std::mutex mutex;

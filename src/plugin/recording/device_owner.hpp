@@ -41,6 +41,8 @@ class OwnedGraph : public recording::DeviceGraph {
 /// All but `of` is called by who has the turn, with the device as the current one.
 class DeviceOwner {
  public:
+  /// Whether this torch has what graphs need: its functions for CUDA are missing in one that is built without.
+  static bool is_possible() noexcept;
   /// That of a GPU of this process.
   static DeviceOwner& of(c10::Device gpu);
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import FtnPytorchError, message
 from ...script.call_text import converting, kind
 from ...script.framework import TORCH, import_torch
-from ...system import private_names, process
+from ...system import installation, private_names, process
 from ...tensors import device
 from ..base import refuse_gradients
 from ..options import Options
@@ -176,7 +176,7 @@ def _check_version(torch: Any, archive: formats.Archive, metadata: dict[str, str
     if version != wanted:
         raise _refusal(torch, archive.path, f"it has archive version {version}, and this torch reads {wanted}")
     compiled_by = metadata.get(TORCH_VERSION, torch.__version__)
-    if compiled_by.partition("+")[0] != torch.__version__.partition("+")[0]:
+    if not installation.fits_torch(compiled_by, torch.__version__):
         raise _refusal(torch, archive.path, f"it was compiled by torch {compiled_by}")
 
 
