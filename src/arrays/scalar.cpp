@@ -56,7 +56,7 @@ std::string python_text(double value, bool is_part) {
 }
 
 std::string python_text(std::complex<double> value) {
-  const std::string imaginary = python_text(value.imag(), true) + 'j';
+  std::string imaginary = python_text(value.imag(), true) + 'j';
   if (value.real() == 0 && !std::signbit(value.real())) return imaginary;
   return concat('(', python_text(value.real(), true), imaginary[0] == '-' ? "" : "+", imaginary, ')');
 }

@@ -199,7 +199,10 @@ class PythonEngine : public Engine {
     return operation == copy_operation ? nullptr : tensor_of_object(std::move(result), same_layout);
   }
 
-  bool computes_gradients() override { return std::get<bool>(*call("is_grad_enabled", {}, false)); }
+  bool computes_gradients() override {
+    const std::optional<TorchValue> answer = call("is_grad_enabled", {}, false);
+    return answer && std::get<bool>(*answer);
+  }
   void compute_gradients(bool wanted) override { call("set_grad_enabled", {{wanted}}, false); }
 
   void* enter_autocast(const std::string& device, const std::string& dtype) override {
