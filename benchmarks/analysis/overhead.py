@@ -20,7 +20,6 @@ STYLES = {
     "kept": ("the same in each call (default)", "#0072B2", "s", "-"),
     "described": ("described in each call", "#56B4E9", "^", "-"),
     "walk of 200 blocks": ("200 blocks in turn", "#009E73", "P", "-"),
-    "kept, view": ("the same; torch lacks its C interface", "#B266FF", "D", "-."),
     "kept, getters": ("the same; Python is asked for all", "#8C5B80", "d", "-."),
     "never seen": ("new in each call", "#D55E00", "v", "-"),
     "never seen, floor": ("no library: torch makes a tensor of each", "#999999", ">", "--"),
@@ -77,7 +76,6 @@ def aims(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
 
     each = (
         ("three arrays, kept, every check", beyond("empty 3", "kept"), 0.15),
-        ("three arrays, kept, view", beyond("empty 3", "kept, view"), 0.40),
         ("three arrays, described beyond kept", beyond("empty 3", "described", "kept"), 0.10),
         ("a result delivered beyond dropped", beyond("first 3", "result delivered", "result dropped"), 0.15),
         ("each of three arrays never seen beyond kept", beyond("empty 3", "never seen", "kept", 3), 0.45),

@@ -24,11 +24,8 @@ from analysis import document as files  # noqa: E402
 from analysis import machine, overhead  # noqa: E402
 
 PROCESSES = 5
-# How an array's tensor is looked at where a torch lacks the C shim, and its C++ functions too.
-FALLBACKS = {
-    "kept, view": {"FTN_PYTORCH_SHIM": "0"},
-    "kept, getters": {"FTN_PYTORCH_SHIM": "0", "FTN_PYTORCH_CPP_FUNCTIONS": "0"},
-}
+# How an array's tensor is looked at where the extension is not built for this torch.
+FALLBACKS = {"kept, getters": {"FTN_PYTORCH_CPP_FUNCTIONS": "0"}}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,14 +39,14 @@ _PLACES = {
     "to_host": "values.results",
     "unpack": "values.results",
     "weights": "script.parameters",
-    "is_view": "system.private_names",
+    "viewed": "system.private_names",
     "describe_call": "diagnosis.call_log",
     "set_values": "system.host_values",
     "remember_modes": "system.torch_modes",
     "put_modes_back": "system.torch_modes",
     "enter_modes": "system.torch_modes",
     "forget_modes": "system.torch_modes",
-    "tells_modes": "system.torch_modes",
+    "tensor_looks": "recording.extension",
     "join_node": "ranks.node",
     "fork": "ranks.node",
     "become_worker": "ranks.node",
@@ -214,7 +214,8 @@ def describe_arguments(runner: Runner, name: str, args: tuple, kwargs: dict[str,
     """What a function was called with when it failed, a line each; ``failure`` is the text about that."""
     from .script import call_text
 
-    return call_text.describe(runner.signature(name), args, kwargs, runner.layout, failure)
+    cause = "" if runner.backend == "torch" else failure  # which leads to options of load
+    return call_text.describe(runner.signature(name), args, kwargs, runner.layout, cause)
 
 
 def set_threads(n: int) -> None:

@@ -133,15 +133,23 @@ def trace(exception: BaseException) -> str:
 
 
 def _drop_own_frames(described: traceback.TracebackException) -> None:
-    pending = [described]
+    pending, of_methods = [described], _file_of_methods()
     while pending:
         one = pending.pop()
         frames = [frame for frame in one.stack if not _is_own(frame.filename)]
+        if frames and frames[0].filename == of_methods:
+            frames = one.stack[:] = []  # the core calls them, and nobody else is between
         # A defect of this package has no other frames; then they are all there is to go by.
         if frames or (one.stack and one.stack[-1].filename == _PASS_ON):
             one.stack[:] = frames
         related = (one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ()))
         pending.extend(other for other in related if other is not None)
+
+
+def _file_of_methods() -> str | None:
+    """Where torch has methods of tensors that it has written in Python, 2 - x and x**y among them."""
+    method = getattr(getattr(sys.modules.get("torch"), "Tensor", None), "backward", None)
+    return getattr(getattr(method, "__code__", None), "co_filename", None)
 
 
 def _is_own(filename: str) -> bool:

@@ -190,6 +190,18 @@ void copy(const Array& source, const Array& target) {
     copy_converted(source, target);
 }
 
+std::optional<std::vector<int64_t>> integers_of(const Array& array) {
+  if (array.rank != 1 || dtype_facts(array.dtype).group != DtypeGroup::integer || !array.device.is_host())
+    return std::nullopt;
+  std::vector<int64_t> numbers(static_cast<std::size_t>(array.extents[0]));
+  Array target = array;
+  target.data = numbers.data();
+  target.dtype = FPT_INT64;
+  set_contiguous(target);
+  copy(array, target);
+  return numbers;
+}
+
 void copy_back(const Array& seen, const Array& array) {
   if (seen.dtype == array.dtype) return copy(seen, array);
   const auto count = static_cast<std::size_t>(element_count(seen));

@@ -2,6 +2,9 @@
 /// Copies between strided arrays of equal shape.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "arrays/array.hpp"
 
 namespace fpt {
@@ -15,6 +18,9 @@ void copy_converted(const Array& source, const Array& target);
 
 /// Whichever of the two fits.
 void copy(const Array& source, const Array& target);
+
+/// The elements of integers of rank 1 in host memory; none of another array.
+[[nodiscard]] std::optional<std::vector<int64_t>> integers_of(const Array& array);
 
 /// A number made of the elements and their order: another one when, but for a chance of 2^-64, one of them has changed.
 std::size_t digest(const Array& array);

@@ -22,13 +22,12 @@ constexpr uint64_t checked_calls = 2;
 }
 
 /// A stride that torch cannot express, of an axis of several elements.
-/// @param code  where the array can be flipped: "script"
-[[noreturn]] inline void refuse_stride(int64_t stride, int64_t size, const char* code) {
+[[noreturn]] inline void refuse_stride(int64_t stride, int64_t size) {
   if (stride >= 0)
     fail(FPT_ERR_STRIDE, "the array has elements of ", size, " bytes every ", stride, " bytes, which torch tensors ",
          "cannot express: copy it in the script (numpy.ascontiguousarray), or receive it with copy_to");
   fail(FPT_ERR_STRIDE, "an axis runs backwards (negative stride), which torch tensors cannot express: pass torch_copy ",
-       "of the section, or the array itself and flip it in the ", code);
+       "of the section, or the array itself and flip the tensor (torch.flip)");
 }
 
 /// @param copy  what the script should keep: "x.clone()"

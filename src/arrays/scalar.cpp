@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "arrays/scalar.hpp"
 
+#include <charconv>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "arrays/arg.hpp"
@@ -34,6 +37,32 @@ const char* type_name(const Scalar& value) noexcept {
   return names[value.index()];
 }
 
+namespace {
+
+/// As Python's repr; whole numbers have no ".0" within complex ones.
+std::string python_text(double value, bool is_part) {
+  char text[32];
+  char* end = std::to_chars(text, std::end(text), value, std::chars_format::scientific).ptr;
+  const std::string_view scientific(text, static_cast<std::size_t>(end - text));
+  const std::size_t mark = scientific.find('e');
+  if (mark == std::string_view::npos) return std::string(scientific);  // "inf", "nan"
+  int exponent = 0;
+  const char* digits = text + mark + (scientific[mark + 1] == '+' ? 2 : 1);
+  std::from_chars(digits, end, exponent);
+  if (exponent < -4 || exponent >= 16) return std::string(scientific);
+  end = std::to_chars(text, std::end(text), value, std::chars_format::fixed).ptr;
+  std::string fixed(text, end);
+  return fixed.find('.') == std::string::npos && !is_part ? fixed + ".0" : fixed;
+}
+
+std::string python_text(std::complex<double> value) {
+  std::string imaginary = python_text(value.imag(), true) + 'j';
+  if (value.real() == 0 && !std::signbit(value.real())) return imaginary;
+  return concat('(', python_text(value.real(), true), imaginary[0] == '-' ? "" : "+", imaginary, ')');
+}
+
+}  // namespace
+
 std::string python_text(const Scalar& value) {
   const auto text = [](auto it) {
     using Value = decltype(it);
@@ -42,7 +71,9 @@ std::string python_text(const Scalar& value) {
     else if constexpr (std::is_same_v<Value, std::string_view>)
       return concat('\'', it, '\'');
     else if constexpr (std::is_same_v<Value, std::complex<double>>)
-      return concat('(', it.real(), it.imag() < 0 ? "" : "+", it.imag(), "j)");
+      return python_text(it);
+    else if constexpr (std::is_same_v<Value, double>)
+      return python_text(it, false);
     else
       return concat(it);
   };

@@ -67,8 +67,8 @@ class PythonSide {
 
   /// The functions of torch.
   virtual std::unique_ptr<Runner> torch_functions(bool same_layout) = 0;
-  /// Copy a tensor of torch, or memory on a device, into outputs.
-  virtual void copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) = 0;
+  /// A tensor of torch, or memory on a device, as the result of a call.
+  virtual std::shared_ptr<Answer> answer_of(Tensor& tensor, const CallName& call) = 0;
 };
 
 /// The Python side; opened when it is first asked for: open_python_library().

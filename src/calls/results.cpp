@@ -2,6 +2,7 @@
 #include "calls/results.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "arrays/fit.hpp"
@@ -144,6 +145,20 @@ std::string_view Results::text(int32_t index) {
   const auto* text = scalar ? std::get_if<std::string_view>(scalar) : nullptr;
   if (!text) fail(FPT_ERR_DTYPE, names_.label(index), " is of type ", value.type, " and no string");
   return *text;
+}
+
+void hand_over(const std::shared_ptr<Answer>& answer, const CallName& call, const ResultOptions& reading,
+               const Outputs& outputs, const Targets& targets) {
+  TensorPtr tensor = targets.tensor ? single_tensor(*answer, call, reading) : nullptr;
+  std::optional<Results> results;
+  if (targets.results) results.emplace(answer, call, reading);
+  if (outputs.get().count > 0) {
+    deliver(*answer, call, reading, outputs.get());
+    outputs.written();
+    if (!outputs.device().is_host()) answer->wait(outputs.device());
+  }
+  if (tensor) *targets.tensor = std::move(tensor);
+  if (results) store_results(targets.results, std::move(*results));
 }
 
 ResultsTable& results_table() {

@@ -83,6 +83,10 @@ class Outputs {
 /// that is already where it should be is left alone. FPT_ERR_RESULT_COUNT, _NAME, _TYPE, _SHAPE, _DTYPE.
 void deliver(Answer& answer, const CallName& call, const ResultOptions& reading, Args outputs);
 
+/// Hand the results of a call to all that they go to; nothing is copied before all of it may be.
+void hand_over(const std::shared_ptr<Answer>& answer, const CallName& call, const ResultOptions& reading,
+               const Outputs& outputs, const Targets& targets);
+
 /// The one array of a call whose result has to be a tensor. FPT_ERR_RESULT_COUNT, FPT_ERR_RESULT_TYPE.
 TensorPtr single_tensor(Answer& answer, const CallName& call, const ResultOptions& reading);
 

@@ -58,22 +58,12 @@ constexpr int64_t longest = int64_t{1} << 53;  // a real number holds it
 
 bool is_plain(const fpt_arg& arg) noexcept { return arg.status == FPT_OK && arg.handle == 0 && arg.access == FPT_IN; }
 
-/// False for what is no row of integers, or has no element.
-bool read_row(const fpt_arg& arg, std::vector<int64_t>& row) {
-  if (is_value(arg) || arg.rank != 1 || dtype_facts(arg.dtype).group != DtypeGroup::integer) return false;
-  const Array source = placed_array_of(arg);
-  if (!source.device.is_host() || source.extents[0] < 1) return false;
-  row.resize(static_cast<std::size_t>(source.extents[0]));
-  Array target = source;
-  target.data = row.data();
-  target.dtype = FPT_INT64;
-  set_contiguous(target);
-  copy(source, target);
-  return true;
-}
-
 bool read(const fpt_arg& arg, const Option& option, Schedule& schedule) {
-  if (!option.real && !option.integer) return read_row(arg, schedule.milestones);
+  if (!option.real && !option.integer) {
+    const auto row = is_value(arg) ? std::nullopt : integers_of(placed_array_of(arg));
+    if (row) schedule.milestones = *row;
+    return row && !row->empty();
+  }
   if (!is_value(arg)) return false;
   const Scalar value = scalar_of(arg);
   if (option.real) {

@@ -24,8 +24,13 @@ void copy_tensor(Tensor& tensor, const fpt_arg& output, bool cast) {
       return outputs.written();
     }
   }
-  if (libtorch_engine() && torch_side().copy_tensor(tensor, outputs, reading)) return;
-  python_side().copy_tensor(tensor, outputs, reading);
+  const CallName call{"copy_to", "a tensor"};
+  hand_over(answer_of(tensor, call), call, reading, outputs, {});
+}
+
+std::shared_ptr<Answer> answer_of(Tensor& tensor, const CallName& call) {
+  std::shared_ptr<Answer> answer = libtorch_engine() ? torch_side().answer_of(tensor, call) : nullptr;
+  return answer ? std::move(answer) : python_side().answer_of(tensor, call);
 }
 
 }  // namespace fpt

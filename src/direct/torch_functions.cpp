@@ -6,9 +6,8 @@
 
 #include "arrays/result_names.hpp"
 #include "calls/python_side.hpp"
-#include "direct/object_arguments.hpp"
+#include "direct/tensor_copy.hpp"
 #include "direct/torch_side.hpp"
-#include "values/argument_list.hpp"
 #include "values/fortran_functions.hpp"
 
 namespace fpt {
@@ -46,10 +45,8 @@ void TorchFunctions::call(std::string_view function, Args inputs, const Targets&
   TensorPtr tensor = tensor_in(result, same_layout_);
   if (is_one && tensor) {
     *targets.tensor = std::move(tensor);
-  } else if (tensor) {  // as torch hands a tensor over that is there
-    TensorArguments given;
-    fpt_arg arguments[] = {given.add(std::move(tensor)), number_argument(false, FPT_BOOL, "non_blocking")};
-    other().call("Tensor.to", {arguments, 2}, targets);
+  } else if (tensor) {
+    hand_over(answer_of(*tensor, name), name, {same_layout_, false, false}, outputs, targets);
   } else if (targets.tensor || targets.results || targets.outputs.count > 0) {
     fail(FPT_ERR_RESULT_COUNT, name, " gives no result");
   }

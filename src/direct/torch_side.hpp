@@ -27,8 +27,8 @@ class TorchSide {
   /// FPT_ERR_FORMAT, FPT_ERR_DEVICE, FPT_ERR_VERSION, FPT_ERR_IMPORT for what `obstacle` tells.
   virtual std::unique_ptr<Runner> load(const std::string& file, ModelKind kind, const Options& options,
                                        Args config) = 0;
-  /// Copy a tensor into outputs; false, and nothing is done, for an object of Python alone.
-  virtual bool copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) = 0;
+  /// A tensor as the result of a call; null for an object of Python alone.
+  virtual std::shared_ptr<Answer> answer_of(Tensor& tensor, const CallName& call) = 0;
 
   /// Threads that torch uses for one operation.
   virtual void set_threads(int64_t n) = 0;

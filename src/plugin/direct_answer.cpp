@@ -278,13 +278,8 @@ void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& r
 
 void hand_over(const std::shared_ptr<DirectAnswer>& answer, const CallName& call, const ResultOptions& reading,
                const Outputs& outputs, const Targets& targets) {
-  // what may be refused comes before the first copy
-  TensorPtr tensor = targets.tensor ? single_tensor(*answer, call, reading) : nullptr;
-  std::optional<Results> results;
-  if (targets.results) results.emplace(answer, call, reading);
-  hand_out(*answer, call, reading, outputs);
-  if (tensor) *targets.tensor = std::move(tensor);
-  if (results) store_results(targets.results, std::move(*results));
+  if (!targets.tensor && !targets.results) return hand_out(*answer, call, reading, outputs);
+  fpt::hand_over(answer, call, reading, outputs, targets);
 }
 
 }  // namespace fpt::direct

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/failure.hpp"
 
+#include <mutex>
 #include <new>
+#include <set>
+#include <typeinfo>
 
 namespace fpt::direct {
 namespace {
@@ -25,7 +28,30 @@ bool tells_lack_of_memory(const std::string& text) noexcept {
          text.find("CUDA out of memory. ") != std::string::npos;
 }
 
+class Warnings : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (told_.size() < max_told && told_.insert(warning.msg()).second) warn(concat("torch: ", warning.msg()));
+  }
+
+ private:
+  static constexpr std::size_t max_told = 1000;
+  std::mutex mutex_;
+  std::set<std::string> told_;
+};
+
+/// Who has a handler of his own, such as torch in Python, keeps it.
+bool take_over_warnings() {
+  static Warnings& ours = *new Warnings;
+  if (typeid(*c10::WarningUtils::get_warning_handler()) == typeid(c10::WarningHandler))
+    c10::WarningUtils::set_warning_handler(&ours);
+  return true;
+}
+
 }  // namespace
+
+void hear_warnings() { [[maybe_unused]] static thread_local const bool hears = take_over_warnings(); }
 
 std::string message_of(const std::exception& exception) {
   const auto* error = dynamic_cast<const c10::Error*>(&exception);

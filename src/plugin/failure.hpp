@@ -15,9 +15,13 @@ std::string message_of(const std::exception& exception);
 /// `context` opens the text, `end` closes it.
 [[noreturn]] void rethrow_as(fpt_status status, const std::string& context, const std::string& end = {});
 
+/// Warnings of torch on this thread are those of this library from then on, once for each text.
+void hear_warnings();
+
 /// What `body` returns. Around all that the core calls: an exception of libtorch becomes a failure of this library.
 template <class Body>
 auto translated(const Body& body) {
+  hear_warnings();
   try {
     return body();
   } catch (...) {

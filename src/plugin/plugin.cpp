@@ -23,13 +23,12 @@ class DirectSide : public TorchSide {
     return DirectRunner::load(file, kind, options, config);
   }
 
-  bool copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) override {
+  std::shared_ptr<Answer> answer_of(Tensor& tensor, const CallName& call) override {
     const Held held = at_tensor_of(tensor);
-    if (!held->defined()) return false;
-    DirectAnswer answer;
-    translated([&] { answer.set(held->detach(), "detach of torch"); });
-    hand_out(answer, {"copy_to", "a tensor"}, reading, outputs);
-    return true;
+    if (!held->defined()) return nullptr;
+    auto answer = std::make_shared<RecordedAnswer>();
+    translated([&] { answer->set(at::Tensor(*held), concat(call)); });
+    return answer;
   }
 
   void set_threads(int64_t n) override {

@@ -38,7 +38,7 @@ Axes axes_of(const Array& array, bool same_layout) {
   Axes axes{{}, {}, static_cast<std::size_t>(array.rank)};
   for (std::size_t i = 0; i < axes.rank; ++i) {
     const bool is_odd = seen.strides[i] < 0 || seen.strides[i] % size != 0;
-    if (is_odd && seen.extents[i] > 1) refuse_stride(seen.strides[i], size, "model");
+    if (is_odd && seen.extents[i] > 1) refuse_stride(seen.strides[i], size);
     axes.sizes[i] = seen.extents[i];
     axes.strides[i] = is_odd ? 1 : seen.strides[i] / size;
   }
@@ -69,7 +69,14 @@ at::ScalarType scalar_type_of(int32_t dtype) {
 }
 
 int32_t dtype_of(at::ScalarType type) noexcept {
-  return find_dtype([type](const DtypeFacts& facts) { return facts.torch_scalar_type == static_cast<int8_t>(type); });
+  constexpr std::size_t count = static_cast<std::size_t>(at::ScalarType::NumOptions);
+  static const auto* const known = [] {
+    auto* made = new std::array<int32_t, count>;
+    for (std::size_t i = 0; i < count; ++i)
+      (*made)[i] = find_dtype([i](const DtypeFacts& facts) { return facts.torch_scalar_type == static_cast<int>(i); });
+    return made;
+  }();
+  return (*known)[static_cast<std::size_t>(type)];
 }
 
 Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
@@ -113,7 +120,9 @@ TensorFacts facts_of(const at::Tensor& tensor) {
   facts.shape = tensor.sizes().vec();
   facts.requires_grad = tensor.requires_grad();
   facts.has_graph = tensor.grad_fn() != nullptr;
-  facts.is_view = tensor.is_view();
+  facts.is_inference = tensor.is_inference();
+  facts.is_view = facts.has_graph && tensor.is_view();
+  facts.is_of_leaf = facts.is_view && tensor._base().is_leaf();
   return facts;
 }
 

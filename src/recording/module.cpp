@@ -5,6 +5,7 @@
 #include "recording/description.hpp"
 #include "recording/device_graphs_in_python.hpp"
 #include "recording/saved_file.hpp"
+#include "recording/tensor_looks.hpp"
 #include "recording/validity.hpp"
 
 namespace fpt::recording {
@@ -364,6 +365,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       py::arg("tensor"), "Where the tensor of libtorch lies that is behind one of Python, as long as that lives.");
   fpt::recording::add_saved_file(module);
   fpt::recording::add_device_graphs(module);
+  fpt::recording::add_tensor_looks(module);
   module.def(
       "modes", [] { return fpt::recording::Modes::current(true).in_python(); },
       "What torch has switched on now, as far as it decides on operators and numbers.");

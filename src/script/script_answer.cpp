@@ -128,12 +128,4 @@ bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout
          copy_plainly(same_layout ? view.array : reversed(view.array), output);
 }
 
-void copy_torch_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) {
-  const CallName name{"copy_to", "a tensor"};
-  ScriptAnswer answer(torch_object_of(tensor).get(), name, /*copied_at_once=*/true);
-  deliver(answer, name, reading, outputs.get());
-  outputs.written();
-  if (!outputs.device().is_host()) answer.wait(outputs.device());
-}
-
 }  // namespace fpt

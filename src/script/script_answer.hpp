@@ -48,7 +48,4 @@ class ScriptAnswer : public Answer {
 /// another case, or not sure to be this one. With the interpreter lock held.
 [[nodiscard]] bool copy_plain_tensor(PyObject* result, const fpt_arg& output, bool same_layout);
 
-/// See PythonSide::copy_tensor(). With the interpreter lock held.
-void copy_torch_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading);
-
 }  // namespace fpt

@@ -9,7 +9,6 @@
 #include "python/forks.hpp"
 #include "python/interpreter.hpp"
 #include "torch/framework.hpp"
-#include "torch/torch_modes.hpp"
 #include "values/scopes.hpp"
 
 namespace fpt {
@@ -43,7 +42,7 @@ TorchModes of_program;
 enum class OfProcess { left_alone, put_back, put_back_and_kept };
 
 bool read(TorchModes& modes, bool is_nested) noexcept {
-  if (!read_torch_modes(modes)) return false;
+  if (!torch_access::read_modes(modes)) return false;
   if (is_nested || calls_with_modes.load(std::memory_order_relaxed) == 0) return true;
   modes.default_type = of_program.default_type;
   modes.deterministic = of_program.deterministic;
@@ -60,7 +59,7 @@ Before modes_before(bool is_nested, Ref& details) {
   Before before;
   before.modes.gradients = gradients_are_chosen();  // in a libtorch that Python has not imported yet
   if (!torch_is_imported()) return before;
-  find_torch_modes();
+  torch_access::find_modes();
   before.is_plain = read(before.modes, is_nested) && before.modes.is_plain();
   if (!before.is_plain)
     details = checked(PyObject_CallFunction(embed("remember_modes"), "i", int(is_nested)), "the modes of torch");
@@ -70,7 +69,7 @@ Before modes_before(bool is_nested, Ref& details) {
 /// Put the modes of the program back; what was found is that of the script.
 void put_back(uint64_t script, const Before& before, PyObject* details, OfProcess of_process) {
   if (!torch_is_imported()) return;
-  find_torch_modes();
+  torch_access::find_modes();
   const auto known = known_scripts().find(script);
   const bool is_known = known != known_scripts().end();
   const KeptException of_call;

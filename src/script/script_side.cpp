@@ -10,6 +10,7 @@
 #include "script/call.hpp"
 #include "script/script_answer.hpp"
 #include "script/script_runner.hpp"
+#include "values/object_tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -111,10 +112,10 @@ class ScriptSide : public PythonSide {
     return ScriptRunner::torch_functions(same_layout);
   }
 
-  void copy_tensor(Tensor& tensor, const Outputs& outputs, const ResultOptions& reading) override {
+  std::shared_ptr<Answer> answer_of(Tensor& tensor, const CallName& call) override {
     ensure_started();
     const InterpreterLock gil;
-    copy_torch_tensor(tensor, outputs, reading);
+    return share_references(new ScriptAnswer(torch_object_of(tensor).get(), call, /*copied_at_once=*/false));
   }
 };
 

@@ -112,7 +112,7 @@ ArrayObject make_torch(const Array& array, std::shared_ptr<void> owned) {
     Array plain = array;  // the stride of a single element is never used, but torch refuses to see a negative one
     for (int i = 0; i < array.rank; ++i)
       if (array.strides[i] < 0 || array.strides[i] % size != 0) {
-        if (array.extents[i] > 1) refuse_stride(array.strides[i], size, "script");
+        if (array.extents[i] > 1) refuse_stride(array.strides[i], size);
         plain.strides[i] = size;
       }
     return make_torch(plain, std::move(owned));

@@ -74,7 +74,7 @@ bool is_array(PyObject* object);
 /// True once torch has been imported by somebody in this process.
 bool torch_is_imported();
 
-/// One line for diagnosis: "exchange API, C shim".
+/// One line for diagnosis: "exchange API, functions of the extension".
 std::string torch_report();
 
 }  // namespace fpt

@@ -30,23 +30,7 @@
 
 namespace fpt::private_names {
 
-// Functions of torch's libraries in C++. Looked up, tried, and replaced by calls of Python, 26 to 80 ns each.
-constexpr const char* autograd_meta = "_ZNK3c1010TensorImpl13autograd_metaEv";     ///< anything of autograd
-constexpr const char* version = "_ZNK2at10TensorBase8_versionEv";                  ///< changes in place
-constexpr const char* is_negative = "_ZN2at6native6is_negERKNS_6TensorE";          ///< the negative bit
-constexpr const char* is_inference_mode = "_ZN3c1013InferenceMode10is_enabledEv";  ///< of this thread
-
-// The same for the modes that a script may leave behind (torch_modes.cpp): all of them, or Python is asked, 5 us.
-constexpr const char* gradient_mode = "_ZN3c108GradMode10is_enabledEv";
-constexpr const char* default_type = "_ZN3c1031get_default_dtype_as_scalartypeEv";
-constexpr const char* autocast = "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE";
-constexpr const char* context = "_ZN2at13globalContextEv";
-constexpr const char* deterministic = "_ZNK2at7Context23deterministicAlgorithmsEv";
-constexpr const char* function_modes = "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv";
-
 // Attributes of torch's Python package.
-constexpr const char* implementation = "_cdata";          ///< finds the TensorImpl in the object; gone: no C functions
 constexpr const char* inference_mode = "_InferenceMode";  ///< leaves inference mode; gone: cached tensors may be of it
-constexpr const char* negative_view = "_neg_view";        ///< for the test of is_negative; gone: asked of Python
 
 }  // namespace fpt::private_names

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "torch/torch_access.hpp"
 
+#include <atomic>
+
 #include "base/switches.hpp"
 #include "python/interpreter.hpp"
 #include "python/ownership.hpp"
 #include "torch/private_names.hpp"
-#include "torch/torch_symbols.hpp"
 
 namespace fpt::torch_access {
 namespace {
@@ -28,7 +29,7 @@ struct Access {
   PyObject* is_conj = nullptr;
   PyObject *is_inference_mode_enabled = nullptr, *inference_mode = nullptr;  // null where torch has them elsewhere
   Attribute requires_grad, grad;
-  TorchSymbols symbols;
+  const TensorLooks* looks = nullptr;  // null without the extension
 };
 
 const dlpack::ExchangeApi* find_exchange_api(PyObject* tensor_type) {
@@ -56,6 +57,21 @@ Attribute find_attribute(PyObject* type, const char* name) {
 }
 
 Access* access_made = nullptr;
+std::atomic<const TensorLooks*> known_looks{nullptr};
+
+/// Those of the extension that is built for this torch; FTN_PYTORCH_CPP_FUNCTIONS=0 leaves it out.
+const TensorLooks* find_looks() {
+  static bool is_looked_for = is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS");
+  if (!is_looked_for) {
+    const Ref capsule(PyObject_CallNoArgs(embed("tensor_looks")));
+    const bool is_there = capsule && capsule.get() != Py_None;
+    void* found = is_there ? PyCapsule_GetPointer(capsule.get(), tensor_looks_capsule) : nullptr;
+    PyErr_Clear();
+    known_looks.store(static_cast<const TensorLooks*>(found), std::memory_order_release);
+    is_looked_for = true;  // now: another thread may have run Python meanwhile, and has found the same
+  }
+  return known_looks.load(std::memory_order_acquire);
+}
 
 Access& instance() {
   if (access_made) return *access_made;
@@ -75,9 +91,8 @@ Access& instance() {
   PyErr_Clear();
   loaded->requires_grad = find_attribute(type, "requires_grad");
   loaded->grad = find_attribute(type, "grad");
-  access_made = loaded;  // the self-test makes tensors, for which everything above is needed
-  if (loaded->api) loaded->symbols = TorchSymbols::find();
-  return *loaded;
+  loaded->looks = find_looks();
+  return *(access_made = loaded);
 }
 
 /// FPT_ERR_VERSION for a torch before 2.10.
@@ -97,14 +112,13 @@ const dlpack::ExchangeApi& api_of(const Access& access) {
 /// with a cached one.
 Ref without_inference_mode(const Access& access) {
   if (!access.is_inference_mode_enabled || !access.inference_mode) return Ref();
-  if (!(access.symbols.tells_inference_mode() ? access.symbols.is_inference_mode()
-                                              : is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)))))
-    return Ref();
+  const bool is_on = access.looks ? access.looks->is_inference_mode()
+                                  : is_true(Ref(PyObject_CallNoArgs(access.is_inference_mode_enabled)));
+  if (!is_on) return Ref();
   return checked(PyObject_CallOneArg(access.inference_mode, Py_False), "leaving inference mode");
 }
 
 bool has_autograd(const Access& access, PyObject* tensor) {
-  if (access.symbols.tells_autograd()) return access.symbols.has_autograd(tensor);
   const Ref wanted = access.requires_grad.of(tensor), gradient = access.grad.of(tensor);
   if (!wanted || !gradient) PyErr_Clear();
   return wanted.get() != Py_False || gradient.get() != Py_None;  // a tensor that does not say counts as changed
@@ -136,8 +150,7 @@ bool view_plain(PyObject* object, Array& array) {
   array = dlpack::array_of(view);
   if (is_complex(array.dtype) && is_true(Ref(PyObject_CallOneArg(access.is_conj, object)))) return false;
   if (!array.data && element_count(array) > 0) return false;
-  return !(access.symbols.tells_negative() ? access.symbols.is_negative(object)
-                                           : is_true(Ref(PyObject_CallOneArg(access.is_neg, object))));
+  return !(access.looks ? access.looks->is_negative(object) : is_true(Ref(PyObject_CallOneArg(access.is_neg, object))));
 }
 
 Ref import_slot(dlpack::Slot* slot) {
@@ -165,14 +178,18 @@ Array view(PyObject* tensor, Ref& keep) {
 
 bool is_unchanged(PyObject* tensor, const Array& array) {
   const Access& access = *access_made;  // there is a tensor, so torch has been accessed
-  if (!Py_IS_TYPE(tensor, access.tensor_type) || has_attributes(tensor) || has_autograd(access, tensor)) return false;
-  if (access.symbols.has_shim()) return access.symbols.shows(tensor, array);
-  return access.api && view_is_unchanged(*access.api, tensor, array);
+  if (!Py_IS_TYPE(tensor, access.tensor_type) || has_attributes(tensor)) return false;
+  if (!access.looks)
+    return !has_autograd(access, tensor) && access.api && view_is_unchanged(*access.api, tensor, array);
+  TensorLook now;
+  return access.looks->look(tensor, now) && !now.has_autograd && now.rank == array.rank &&
+         now.type == dtype_facts(array.dtype).torch_scalar_type && dlpack::has_axes(array, now.sizes, now.strides) &&
+         (now.data == array.data || element_count(array) == 0);
 }
 
 int64_t version(PyObject* tensor) {
   const Access& access = *access_made;  // as above
-  if (access.symbols.tells_version()) return access.symbols.version(tensor);
+  if (access.looks) return access.looks->version(tensor);
   const Ref version(PyObject_GetAttrString(tensor, "_version"));
   if (!version) return PyErr_Clear(), 0;
   return PyLong_AsLongLong(version.get());
@@ -190,16 +207,20 @@ bool current_stream(Device device, void*& stream) {
   return access.api->current_stream(device.type, device.index, &stream) == 0 || (PyErr_Clear(), false);
 }
 
-bool tells_version_at_once() noexcept { return access_made && access_made->symbols.tells_version(); }
+bool tells_version_at_once() noexcept { return access_made && access_made->looks; }
+
+void find_modes() { find_looks(); }
+
+bool read_modes(TorchModes& modes) noexcept {
+  const TensorLooks* looks = known_looks.load(std::memory_order_acquire);
+  if (looks) modes = looks->modes();
+  return looks != nullptr;
+}
 
 std::string describe() {
   const Access& access = instance();
   if (!access.api) return "no exchange API";
-  const int32_t functions = access.symbols.count_of_cpp_functions();
-  const std::string missing = access.symbols.missing();
-  return concat("exchange API", access.symbols.has_shim() ? ", C shim" : "",
-                functions > 0 ? concat(", ", functions, " C++ functions") : "",
-                missing.empty() || is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS") ? "" : ", without " + missing);
+  return access.looks ? "exchange API, functions of the extension" : "exchange API";
 }
 
 }  // namespace fpt::torch_access

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-/// How torch is reached without linking it: DLPack for making tensors and seeing their memory, functions of its
-/// libraries (torch_symbols.hpp) for looking into cached ones. All are found at run time, tested, and replaced one by
-/// one where they are missing, in the end by Python calls.
+/// How torch is reached without linking it: DLPack for making tensors and seeing their memory, functions of the
+/// extension (base/tensor_looks.hpp) for looking into cached ones; where that is not built for this torch, Python.
 ///
-/// FTN_PYTORCH_SHIM=0 and FTN_PYTORCH_CPP_FUNCTIONS=0 switch the fast ways off, for tests and for finding faults.
+/// FTN_PYTORCH_CPP_FUNCTIONS=0 leaves the extension out, for tests and for finding faults.
 #pragma once
 
 #include <string>
 
 #include "arrays/array.hpp"
+#include "base/tensor_looks.hpp"
 #include "ftn_pytorch.h"
 #include "python/pyref.hpp"
 #include "torch/dlpack.hpp"
@@ -44,6 +44,11 @@ int first_changed(PyObject* const* tensors, const fpt_arg* const* watched, int c
 
 /// The stream (cudaStream_t) on which torch works on a device; false where torch does not tell.
 bool current_stream(Device device, void*& stream);
+
+/// Look once for what tells the modes, after torch was imported; with the interpreter lock.
+void find_modes();
+/// The modes now, without the interpreter lock. False where nothing tells them.
+bool read_modes(TorchModes& modes) noexcept;
 
 /// Which of the ways are in use.
 std::string describe();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "values/assignment.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -12,24 +13,35 @@
 namespace fpt {
 namespace {
 
-TensorFacts facts_of(const TensorPtr& tensor) { return engine_of(*tensor).describe(*tensor); }
-
 void call(std::string_view method, const TensorPtr& tensor) { call_torch(method, {{tensor}}, tensor->same_layout()); }
 
-/// Of all of the memory behind them: a needless copy does no harm.
-bool may_overlap(const TensorPtr& one, const TensorPtr& other) {
-  const Range first = engine_of(*one).memory_of(*one), second = engine_of(*other).memory_of(*other);
-  return first.begin < second.end && second.begin < first.end;
+/// torch changes the values before it refuses to.
+void require_changeable(const TensorFacts& facts) {
+  if (facts.is_inference)
+    fail(FPT_ERR_ARGUMENT,
+         "a tensor that was made in inference mode cannot be changed: change a copy of it, torch_call(\"clone\", ...)");
 }
 
-/// Into another one of its layout, in whose memory it may lie.
-void copy_into(const TensorPtr& target, const TensorPtr& value) {
+/// All of the memory behind a tensor. That of a storage that was resized to nothing is not looked for by torch.
+Range memory_of(Engine& engine, const TensorPtr& tensor, const TensorFacts& facts) {
+  const Range memory = engine.memory_of(*tensor);
+  const bool is_empty = std::find(facts.shape.begin(), facts.shape.end(), 0) != facts.shape.end();
+  if (memory.begin == memory.end && !is_empty)
+    fail(FPT_ERR_ARGUMENT, "the memory of a tensor is gone: its storage was resized to 0 bytes");
+  return memory;
+}
+
+/// Into another one of its layout, in whose memory it may lie: then a copy is made, which is needless for other parts.
+void copy_into(Engine& engine, const TensorPtr& target, const TensorFacts& before, const TensorPtr& value,
+               const TensorFacts& given) {
   const bool layout = target->same_layout();
-  const TensorPtr source = may_overlap(target, value) ? call_for_tensor("Tensor.clone", {{value}}, layout) : value;
-  engine_of(*target, *source).operate(copy_operation, target.get(), source.get(), nullptr, layout);
+  const Range here = memory_of(engine, target, before), there = memory_of(engine, value, given);
+  const bool may_overlap = here.begin < there.end && there.begin < here.end;
+  const TensorPtr source = may_overlap ? call_for_tensor("Tensor.clone", {{value}}, layout) : value;
+  engine.operate(copy_operation, target.get(), source.get(), nullptr, layout);
 }
 
-/// Values that are no more there have no graph. A view keeps its own: other parts of what it shows are still there.
+/// Values that are no more there have no graph. A view of a leaf keeps its own: the leaf has changed with it.
 void end_graph(const TensorPtr& tensor, const TensorFacts& facts) {
   if (facts.has_graph && !facts.is_view) call("Tensor.detach_", tensor);
 }
@@ -37,12 +49,12 @@ void end_graph(const TensorPtr& tensor, const TensorFacts& facts) {
 /// Gradients are computed, or are not, as long as this lives.
 class GradientMode {
  public:
-  explicit GradientMode(bool wanted) : changes_(gradients_are_computed() != wanted), before_(!wanted) {
-    if (changes_) compute_gradients(wanted);
+  explicit GradientMode(bool wanted) : changes_(engine().computes_gradients() != wanted), before_(!wanted) {
+    if (changes_) engine().compute_gradients(wanted);
   }
   ~GradientMode() {
     try {
-      if (changes_) compute_gradients(before_);
+      if (changes_) engine().compute_gradients(before_);
     } catch (const std::exception&) {  // what cannot be switched on any more is not used
     }
   }
@@ -55,38 +67,49 @@ class GradientMode {
 
 }  // namespace
 
-bool gradients_are_computed() { return std::get<bool>(call_torch("is_grad_enabled", {}, false)); }
-
-void compute_gradients(bool wanted) { call_torch("set_grad_enabled", {{wanted}}, false); }
-
 void overwrite(const TensorPtr& target, const TorchValue& value) {
   const bool layout = target->same_layout();
   const auto* tensor = std::get_if<TensorPtr>(&value);
-  const TensorFacts before = facts_of(target), given = tensor ? facts_of(*tensor) : TensorFacts();
+  Engine& chosen = tensor ? engine_of(*target, **tensor) : engine_of(*target);
+  const TensorFacts before = chosen.describe(*target), given = tensor ? chosen.describe(**tensor) : TensorFacts();
   if (tensor && given.shape != before.shape)
     fail(FPT_ERR_SHAPE, "the tensor is ", text_of(before, layout), ", the array ", text_of(given, layout),
          "; nothing is broadcast");
+  require_changeable(before);
+  // other parts of what a view shows still have a graph, in which this part ends
+  const bool is_recorded = before.is_view && !before.is_of_leaf;
   std::optional<GradientMode> mode;  // where nothing requires gradients, none are recorded
-  if (before.requires_grad || given.requires_grad) mode.emplace(false);
-  tensor ? copy_into(target, *tensor) : void(call_torch("Tensor.fill_", {{target}, {value}}, layout));
+  if (before.requires_grad || given.requires_grad) mode.emplace(is_recorded);
+  if (!tensor) {
+    memory_of(chosen, target, before);
+    call_torch("Tensor.fill_", {{target}, {value}}, layout);
+  } else if (is_recorded && given.requires_grad) {
+    copy_into(chosen, target, before, call_for_tensor("Tensor.detach", {{*tensor}}, layout), given);
+  } else {
+    copy_into(chosen, target, before, *tensor, given);
+  }
   end_graph(target, before);
 }
 
 void assign(const TensorPtr& target, const TensorPtr& value) {
-  const TensorFacts before = facts_of(target);
-  const bool has_graph = facts_of(value).requires_grad;
+  Engine& chosen = engine_of(*target, *value);
+  const TensorFacts before = chosen.describe(*target), given = chosen.describe(*value);
+  const bool has_graph = given.requires_grad;
+  require_changeable(before);
   if (before.has_graph)
     call("Tensor.detach_", target);  // the graph of earlier values would grow with every assignment
   else if (before.requires_grad && !has_graph)
     call_torch("Tensor.requires_grad_", {{target}, {false}}, target->same_layout());
   std::optional<GradientMode> mode;  // as above
   if (has_graph) mode.emplace(true);
-  copy_into(target, value);
+  copy_into(chosen, target, before, value, given);
 }
 
 void write_through(const TensorPtr& target, const TensorPtr& given) {
-  const TensorPtr value = given->same_layout() == target->same_layout() ? given : reversed_view(given);
-  const TensorFacts before = facts_of(target), facts = facts_of(value);
+  const TensorPtr value =
+      given->same_layout() == target->same_layout() ? given : reversed_view(given, target->same_layout());
+  Engine& chosen = engine_of(*target, *value);
+  const TensorFacts before = chosen.describe(*target), facts = chosen.describe(*value);
   const bool fits = before.shape == facts.shape;
   if (!fits || before.dtype != facts.dtype)
     fail(fits ? FPT_ERR_DTYPE : FPT_ERR_SHAPE, "the array is ", text_of(before, target->same_layout()),
@@ -94,7 +117,7 @@ void write_through(const TensorPtr& target, const TensorPtr& given) {
          "; nothing is broadcast or converted");
   try {
     if (before.has_graph) call("Tensor.detach_", target);  // as above
-    copy_into(target, value);
+    copy_into(chosen, target, before, value, facts);
   } catch (const Error& error) {
     throw Error(error.status(), concat("assigning to a tensor made of an array: ", error.text()));
   }
@@ -129,10 +152,10 @@ TensorPtr present_gradient(const TensorPtr& tensor) {
   fail(FPT_ERR_ARGUMENT, "there is no gradient yet: call backward first, for a tensor with requires_grad");
 }
 
-TensorPtr reversed_view(const TensorPtr& tensor) {
+TensorPtr reversed_view(const TensorPtr& tensor, bool same_layout) {
   std::vector<int64_t> axes(static_cast<std::size_t>(facts_of(tensor).rank()));
   std::iota(axes.rbegin(), axes.rend(), 0);
-  return call_for_tensor("Tensor.permute", {{tensor}, {std::move(axes)}}, !tensor->same_layout());
+  return call_for_tensor("Tensor.permute", {{tensor}, {std::move(axes)}}, same_layout);
 }
 
 }  // namespace fpt

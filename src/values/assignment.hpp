@@ -6,12 +6,8 @@
 
 namespace fpt {
 
-/// Whether gradients are computed on this thread.
-bool gradients_are_computed();
-/// Compute them, or none.
-void compute_gradients(bool wanted);
-
-/// Copy a tensor of the same shape, or a number, into a tensor, beside all graphs. FPT_ERR_SHAPE.
+/// Copy a tensor of the same shape, or a number, into a tensor: the values before have no graph afterwards, and the new
+/// ones bring none. FPT_ERR_SHAPE; FPT_ERR_ARGUMENT for a tensor of inference mode.
 void overwrite(const TensorPtr& target, const TorchValue& value);
 
 /// Let a tensor have the values, the graph and requires_grad of another one of its layout.
@@ -32,7 +28,7 @@ void note_written(const TensorPtr& target) noexcept;
 /// The same; FPT_ERR_ARGUMENT without one.
 [[nodiscard]] TensorPtr present_gradient(const TensorPtr& tensor);
 
-/// The tensor in the other layout: another view of the same memory.
-[[nodiscard]] TensorPtr reversed_view(const TensorPtr& tensor);
+/// The same memory with all axes in the other order, as a tensor of a layout.
+[[nodiscard]] TensorPtr reversed_view(const TensorPtr& tensor, bool same_layout);
 
 }  // namespace fpt

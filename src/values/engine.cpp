@@ -57,6 +57,8 @@ Engine& engine_of(Tensor& one, Tensor& other) {
   return &first == &engine() ? second : first;
 }
 
+TensorFacts facts_of(const TensorPtr& tensor) { return engine_of(*tensor).describe(*tensor); }
+
 Engine* opened_engine() noexcept { return opened.load(std::memory_order_acquire); }
 
 Engine& python_engine() {

@@ -58,6 +58,9 @@ class Engine {
   /// FPT_ERR_PYTHON as for call().
   virtual TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar,
                             bool same_layout) = 0;
+  /// Whether gradients are computed on this thread, and to compute them, or none.
+  virtual bool computes_gradients() = 0;
+  virtual void compute_gradients(bool wanted) = 0;
   /// torch.autocast on this thread; empty texts for torch's defaults. What leave_scope() takes.
   virtual void* enter_autocast(const std::string& device, const std::string& dtype) = 0;
   /// A scope of this thread ends: `free` lets go of its tensors, then autocasts end in reverse. All under one lock;
@@ -85,6 +88,8 @@ Engine* libtorch_engine();
 Engine* opened_engine() noexcept;
 /// Python as an engine. Opened when it is first asked for: open_python_library().
 Engine& python_engine();
+/// What torch says of a tensor now.
+[[nodiscard]] TensorFacts facts_of(const TensorPtr& tensor);
 /// Called while its library is opened.
 void provide_python_engine(Engine& made) noexcept;
 

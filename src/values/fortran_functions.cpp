@@ -15,7 +15,6 @@
 namespace fpt {
 namespace {
 
-TensorFacts facts_of(const TensorPtr& tensor) { return engine_of(*tensor).describe(*tensor); }
 int64_t rank_of(const TensorPtr& tensor) { return facts_of(tensor).rank(); }
 
 }  // namespace
@@ -62,16 +61,9 @@ class FortranCall {
   std::vector<int64_t> integers(int32_t index) const {
     const fpt_arg& arg = input(index);
     const TensorPtr tensor = is_value(arg) ? nullptr : Tensor::of_arg(arg);
-    const Array array = tensor ? tensor->array() : Array();
-    if (array.rank != 1 || dtype_facts(array.dtype).group != DtypeGroup::integer || !array.device.is_host())
-      refuse(index, "integers of rank 1");
-    std::vector<int64_t> numbers(static_cast<std::size_t>(array.extents[0]));
-    Array target = array;
-    target.data = numbers.data();
-    target.dtype = FPT_INT64;
-    set_contiguous(target);
-    copy(array, target);
-    return numbers;
+    std::optional<std::vector<int64_t>> numbers = tensor ? integers_of(tensor->array()) : std::nullopt;
+    if (!numbers) refuse(index, "integers of rank 1");
+    return std::move(*numbers);
   }
 
   /// Of an argument of torch; empty for one without.
@@ -89,7 +81,9 @@ class FortranCall {
     return numbers;
   }
   /// A view whose order of elements in torch is that of Fortran.
-  TensorPtr in_order_of_fortran(const TensorPtr& tensor) const { return same_layout_ ? permuted(tensor) : tensor; }
+  TensorPtr in_order_of_fortran(const TensorPtr& tensor) const {
+    return same_layout_ ? reversed_view(tensor, same_layout_) : tensor;
+  }
 
   TorchValue call(std::string_view function, const TorchArguments& given) const {
     return call_torch(function, given, same_layout_);
@@ -108,13 +102,7 @@ class FortranCall {
     fail(FPT_ERR_ARGUMENT, "argument ", index + 1, " must be ", wanted);
   }
   TensorPtr turned(TensorPtr tensor) const {
-    return tensor->same_layout() == same_layout_ ? std::move(tensor) : reversed_view(tensor);
-  }
-  /// All axes in the other order.
-  TensorPtr permuted(const TensorPtr& tensor) const {
-    std::vector<int64_t> axes(static_cast<std::size_t>(rank_of(tensor)));
-    std::iota(axes.rbegin(), axes.rend(), 0);
-    return result_of("Tensor.permute", {{tensor}, {std::move(axes)}});
+    return tensor->same_layout() == same_layout_ ? std::move(tensor) : reversed_view(tensor, same_layout_);
   }
 
   const std::string_view function_;
@@ -124,11 +112,15 @@ class FortranCall {
 
 namespace {
 
-/// A maker of torch with element type, device and requires_grad, which are arguments from the one at `kind`: what is
-/// empty or false is left to torch.
-TorchValue made_by(FortranCall& call, TorchArguments given, int32_t kind) {
+/// Element type and device, which are the arguments at `kind` and after it: what is empty is left to torch.
+void add_kind(FortranCall& call, TorchArguments& given, int32_t kind) {
   if (std::string dtype = call.text(kind); !dtype.empty()) given.push_back({std::move(dtype), "dtype"});
   if (std::string device = call.text(kind + 1); !device.empty()) given.push_back({std::move(device), "device"});
+}
+
+/// A maker of torch with these and requires_grad.
+TorchValue made_by(FortranCall& call, TorchArguments given, int32_t kind) {
+  add_kind(call, given, kind);
   if (call.logical(kind + 2)) given.push_back({true, "requires_grad"});
   return call.call(call.function(), given);
 }
@@ -152,8 +144,7 @@ TorchValue like(FortranCall& call) { return made_by(call, {{call.tensor(0)}}, 1)
 /// Of another type or on another device; the tensor itself if it is that already.
 TorchValue to(FortranCall& call) {
   TorchArguments given{{call.tensor(0)}};
-  if (std::string dtype = call.text(1); !dtype.empty()) given.push_back({std::move(dtype), "dtype"});
-  if (std::string device = call.text(2); !device.empty()) given.push_back({std::move(device), "device"});
+  add_kind(call, given, 1);
   given.push_back({call.logical(3), "non_blocking"});
   return call.call("Tensor.to", given);
 }

@@ -62,7 +62,7 @@ class ObjectTensor : public PythonTensor {
     const Ref known = object_.get();
     if (is_tensor(known.get())) return object_.get();
     const Array shown = array();
-    object_.set(shown.is_protected  // torch protects nothing
+    object_.set(shown.is_protected || !has_plain_strides(shown)  // torch protects nothing
                     ? object_on_copy(shown)
                     : make_array(Framework::torch, turned(shown), std::make_shared<Held>(known), false).object);
     return object_.get();

@@ -17,7 +17,7 @@ constexpr const char* symbols[] = {"+", "-", "*", "/", "**", "==", "/=", "<", "<
 static_assert(std::size(symbols) == FPT_MATMUL + 1, "one for each operator");
 
 std::string text_of(const TensorPtr& operand, const fpt_arg* scalar, bool same_layout) {
-  return operand ? text_of(engine_of(*operand).describe(*operand), same_layout) : python_text(scalar_of(*scalar));
+  return operand ? text_of(facts_of(operand), same_layout) : python_text(scalar_of(*scalar));
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ TensorPtr operate(int32_t operation, TensorPtr left, TensorPtr right, const fpt_
   if (left && right && left->same_layout() != right->same_layout()) {
     const bool turns_left = chosen.describe(*left).rank() < chosen.describe(*right).rank();
     TensorPtr& turned = turns_left ? left : right;
-    turned = reversed_view(turned);
+    turned = reversed_view(turned, !turned->same_layout());
   }
   const bool same_layout = (left ? left : right)->same_layout();
   // (A B) transposed is B transposed, A transposed

@@ -143,8 +143,11 @@ class PythonEngine : public Engine {
     if (!facts.is_of_torch) return facts;
     facts.requires_grad = attribute(object, "requires_grad").get() == Py_True;
     facts.has_graph = facts.requires_grad && attribute(object, "grad_fn").get() != Py_None;
-    facts.is_view =
-        facts.has_graph && checked(PyObject_CallOneArg(embed("is_view"), object.get()), "a tensor").get() == Py_True;
+    facts.is_inference = result_of(object, "is_inference").get() == Py_True;
+    if (!facts.has_graph) return facts;
+    const Ref shown = checked(PyObject_CallOneArg(embed("viewed"), object.get()), "a tensor");
+    facts.is_view = shown.get() != Py_None;
+    facts.is_of_leaf = facts.is_view && attribute(shown, "is_leaf").get() == Py_True;
     return facts;
   }
 
@@ -195,6 +198,12 @@ class PythonEngine : public Engine {
     Ref result = checked(operators[operation](object(left).get(), object(right).get()), "");
     return operation == copy_operation ? nullptr : tensor_of_object(std::move(result), same_layout);
   }
+
+  bool computes_gradients() override {
+    const std::optional<TorchValue> answer = call("is_grad_enabled", {}, false);
+    return answer && std::get<bool>(*answer);
+  }
+  void compute_gradients(bool wanted) override { call("set_grad_enabled", {{wanted}}, false); }
 
   void* enter_autocast(const std::string& device, const std::string& dtype) override {
     ensure_started();

@@ -12,7 +12,6 @@
 #include "base/fpenv.hpp"
 #include "base/last_script.hpp"
 #include "base/per_thread.hpp"
-#include "values/assignment.hpp"
 #include "values/engine.hpp"
 #include "values/tensor.hpp"
 
@@ -105,7 +104,7 @@ void end_innermost() {
   const HostState host;  // letting go may run code of a script
   if (scope.gradients) leave_last_script();
   const bool is_usable = known->leave_scope([&scope] { free_tensors(scope); }, scope.autocasts);
-  if (scope.gradients && is_usable) compute_gradients(*scope.gradients);  // last, because it may fail
+  if (scope.gradients && is_usable) known->compute_gradients(*scope.gradients);  // last, because it may fail
 }
 
 /// End the scopes inside the one at `place`, which their variables have forgotten.
@@ -168,8 +167,9 @@ void keep_in_scope(int64_t scope, int64_t tensor) {
 
 void set_gradients(int64_t scope, bool wanted) {
   require_innermost(scope, "gradients");
-  const bool before = gradients_are_computed();
-  if (wanted != before) compute_gradients(wanted);
+  Engine& ours = engine();
+  const bool before = ours.computes_gradients();
+  if (wanted != before) ours.compute_gradients(wanted);
   std::optional<bool>& outside = open_scopes().back().gradients;
   if (!outside) outside = before;
   open_scopes().back().chosen = wanted;
@@ -206,7 +206,7 @@ bool add_to_scope(int64_t tensor) {
 
 bool records_gradients(Tensor& tensor) {
   return !tensor.is_plain_memory() && opened_engine() && engine_of(tensor).describe(tensor).requires_grad &&
-         gradients_are_computed();
+         engine().computes_gradients();
 }
 
 }  // namespace fpt

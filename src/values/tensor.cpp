@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "values/assignment.hpp"
+#include "values/engine.hpp"
 #include "values/scopes.hpp"
 
 namespace fpt {
@@ -96,6 +97,11 @@ fpt_arg Tensor::described_as(const fpt_arg& reference) {
   fpt_arg described = description();
   std::memcpy(described.name, reference.name, sizeof described.name);
   return described;
+}
+
+TensorPtr holding_memory(const TensorPtr& tensor) {
+  if (tensor->is_plain_memory() || !facts_of(tensor).is_of_torch) return tensor;
+  return call_for_tensor("Tensor.detach", {{tensor}}, tensor->same_layout());
 }
 
 TensorPtr tensor_at(int64_t handle) {

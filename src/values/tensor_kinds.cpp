@@ -98,9 +98,4 @@ TensorPtr Tensor::of_memory(const Array& seen, std::shared_ptr<void> owner, bool
 
 TensorPtr Tensor::of_failure(const Error& error) { return std::make_shared<FailureTensor>(error); }
 
-TensorPtr holding_memory(const TensorPtr& tensor) {
-  if (tensor->is_plain_memory() || !engine_of(*tensor).describe(*tensor).is_of_torch) return tensor;
-  return call_for_tensor("Tensor.detach", {{tensor}}, tensor->same_layout());
-}
-
 }  // namespace fpt

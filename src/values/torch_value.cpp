@@ -27,7 +27,7 @@ TensorFacts facts_of(const Array& array) {
 std::string text_of(const fpt_arg& arg, bool same_layout) {
   if (is_tensor_handle(arg.handle)) {
     const TensorPtr tensor = tensor_at(arg.handle);
-    TensorFacts facts = engine_of(*tensor).describe(*tensor);
+    TensorFacts facts = facts_of(tensor);
     if (tensor->same_layout() != same_layout) std::reverse(facts.shape.begin(), facts.shape.end());
     return text_of(facts, same_layout);
   }

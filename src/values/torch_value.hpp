@@ -35,9 +35,11 @@ struct TensorFacts {
   std::string dtype;  ///< "float32"
   std::vector<int64_t> shape;
   bool requires_grad = false;
-  bool has_graph = false;   ///< it is the result of an operation whose gradient is computed
-  bool is_view = false;     ///< of another tensor, with whose graph it is
-  bool is_of_torch = true;  ///< else an array of NumPy
+  bool has_graph = false;     ///< it is the result of an operation whose gradient is computed
+  bool is_view = false;       ///< of another tensor, with whose graph it is
+  bool is_of_leaf = false;    ///< and that one is a leaf
+  bool is_inference = false;  ///< made in inference mode, and nothing can change it outside of that
+  bool is_of_torch = true;    ///< else an array of NumPy
 
   /// Real or complex.
   bool is_inexact() const noexcept {

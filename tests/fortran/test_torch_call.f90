@@ -11,13 +11,13 @@ program test_torch_call
 
    call scope%begin()
    call functions_and_methods()
+   call only_operators()
    call arguments()
    call shapes_are_tuples()
    call results_of_every_kind()
    call arrays_are_not_copied()
    call layouts()
    call foreign_results()
-   call arrays_of_numpy()
    call refuses()
    call texts_of_torch()
    call trained_further_in_python("reversed")
@@ -52,7 +52,35 @@ contains
       call expect(all(a == [3, 3, 4]), "a method without Tensor.")
       call torch_call("fft.fft", [x%arg()], y)
       call expect(y%dtype() == "complex128", "fft")
+      call torch_call("gt", [x%arg(), torch_in(3)], y)
+      call torch_call("Tensor.where", [x%arg(), y%arg(), torch_in(0d0)], [torch_out(found)])
+      call expect(all(found == [0, 0, 4]), "a method has its tensor first, which is the second of the function")
+      call torch_call("kl_div", [x%arg(), x%arg()], y)
+      call expect(y%rank() == 1, "a constant of C++ as default is 0 in Python: no reduction")
+      call torch_call("ops.aten.kl_div", [x%arg(), x%arg()], y)
+      call expect(y%rank() == 0, "an operator has its own default")
    end subroutine functions_and_methods
+
+   !> Operators that are no functions of Python
+   subroutine only_operators()
+      real(real64), target :: a(3)
+      type(torch_tensor) :: x, y
+      integer :: i, stat
+      character(:), allocatable :: errmsg
+      character(*), parameter :: names(*) = [character(13) :: "Tensor.real", "Tensor.data", "data", "leaky_relu", &
+         "Tensor.conv1d", "slice", "linear"]
+
+      a = 1
+      call x%from_array(a)
+      do i = 1, size(names)
+         call torch_call(trim(names(i)), [x%arg()], y, stat=stat, errmsg=errmsg)
+         call expect_status(stat, FTN_PYTORCH_ERR_HOOK, names(i), errmsg, "torch has no function " // trim(names(i)))
+      end do
+      call torch_call("nn.functional.elu", [x%arg(), torch_in("scale", 2d0)], y, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_PYTHON, "an argument of the operator alone", errmsg, "'scale'")
+      call torch_call("nn.functional.elu", [x%arg(), torch_in("alpha", 2d0)], y)
+      call expect(y%rank() == 1, "an argument of both")
+   end subroutine only_operators
 
    subroutine arguments()
       real(real32), target :: a(2, 3)
@@ -208,34 +236,6 @@ contains
       call results%copy_to(3, torch_out(column), cast=.true.)
       call expect(results%count() == 3 .and. all(column == 1), "lists in a list")
    end subroutine foreign_results
-
-   !> Operators are those of torch on either side of an array of NumPy, which knows nothing of gradients
-   subroutine arrays_of_numpy()
-      type(torch_pymodule) :: numpy
-      type(torch_results) :: results
-      type(torch_tensor) :: x, y, z, slope
-      real(real64), target :: a(3)
-      real(real64) :: found(3)
-
-      a = [1, 2, 3]
-      call numpy%load(script("counter.py"))
-      call numpy%call("both", [torch_in(a)], results)
-      call results%get(1, x)
-      call y%from_array(a)
-      call y%set_requires_grad()
-      z = torch_sum(x*y + y*x)
-      call z%backward()
-      call y%grad(slope)
-      call slope%copy_to(torch_out(found))
-      call expect(all(abs(found - 2*(a + 1)) < 1d-12), "gradients beside an array of NumPy")
-      z = x*x
-      call z%copy_to(torch_out(found))
-      call expect(all(abs(found - (a + 1)**2) < 1d-12), "an array of NumPy on both sides")
-      call numpy%call("both", [x%arg()], results)
-      call results%get(2, z)
-      call z%copy_to(torch_out(found))
-      call expect(all(abs(found - a) < 1d-12), "a script of NumPy gets an array of NumPy again")
-   end subroutine arrays_of_numpy
 
    subroutine refuses()
       real(real32), target :: a(2, 3)

@@ -126,6 +126,14 @@ def test_an_absolute_folder_of_libraries(linked, build_dir: Path, tmp_path: Path
     assert run(prefix / "bin" / "ftn_pytorch", "--version", cwd=tmp_path)
 
 
+def test_examples_that_are_not_built_are_not_installed(build_dir: Path, tmp_path: Path) -> None:
+    rules = (build_dir / "examples" / "cmake_install.cmake").read_text()
+    (tmp_path / "rules.cmake").write_text(rules.replace(f"{build_dir}/examples", f"{tmp_path}/no examples"))
+    options = (f"-DCMAKE_INSTALL_PREFIX={tmp_path}", "-DCMAKE_INSTALL_LOCAL_ONLY=ON")
+    run("cmake", *options, "-P", tmp_path / "rules.cmake", cwd=tmp_path)
+    assert "assimilation" in rules and not (tmp_path / "bin" / "assimilation").exists()
+
+
 def test_a_benchmark_of_ftorch_is_not_linked_with_modules_of_our_own(tmp_path: Path) -> None:
     """A package defines no target that is there already, as that of FTorch does."""
     real = "if(NOT TARGET FTorch::ftorch)\n  add_library(FTorch::ftorch INTERFACE IMPORTED)\nendif()\n"

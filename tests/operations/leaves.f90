@@ -188,16 +188,19 @@ contains
       call renew()
    end subroutine of
 
-   !> A line for what failed, with what torch says of it. What the library says differs: Python has a traceback
+   !> A line for what failed, with all that is said of it
    subroutine refused(name, stat, errmsg)
       character(*), intent(in) :: name, errmsg
       integer, intent(in) :: stat
 
-      integer :: last
+      character(:), allocatable :: text
+      integer :: i
 
-      last = 0
-      if (stat == FTN_PYTORCH_ERR_PYTHON) last = index(errmsg // new_line("a"), new_line("a")) - 1
-      call write_line(name, stat, errmsg(:last), "")
+      text = errmsg
+      do i = 1, len(text)
+         if (any(text(i:i) == [new_line("a"), "|"])) text(i:i) = "/"
+      end do
+      call write_line(name, stat, text, "")
       call renew()
    end subroutine refused
 

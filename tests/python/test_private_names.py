@@ -160,7 +160,7 @@ NEEDS = {
     "_WRAPPER": lambda: private_names.uncompiled(module()),
     "_WRAPPED": lambda: private_names.uncompiled(__import__("torch").compile(module(), backend="eager")),
     "_TENSOR_VERSION": lambda: private_names.version_of(module().weight),
-    "_IS_VIEW": lambda: private_names.is_view(module().weight),
+    "_BASE": lambda: private_names.viewed(module().weight[0]),
     "_UNSEEN": lambda: private_names.version_of(module().weight),
     "_SCRIPT_CORE": lambda: private_names.script_methods(__import__("torch").jit.script(module())),
     "_SCRIPT_METHODS": lambda: private_names.script_methods(__import__("torch").jit.script(module())),

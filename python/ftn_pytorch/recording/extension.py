@@ -45,6 +45,12 @@ def plugin() -> str:
     return path if os.path.exists(path) else ""
 
 
+def tensor_looks() -> Any:
+    """Looks at tensors for the core; None without the extension."""
+    found = module()
+    return None if found is None else found.tensor_looks
+
+
 def is_intercepted() -> bool:
     """True where the operators of this thread go elsewhere before they are called: a recorder, torch.vmap."""
     return module() is not None and module().is_intercepted()

@@ -258,7 +258,7 @@ def has_hooks(value: Any) -> bool:
 # ---- tensors and models
 
 _TENSOR_VERSION = PrivateName("torch:Tensor", "_version", "scripts cannot compute on a device")
-_IS_VIEW = PrivateName("torch:Tensor", "_is_view", "tensors with graphs cannot be outputs of calls")
+_BASE = PrivateName("torch:Tensor", "_base", "tensors with graphs cannot be outputs of calls")
 _UNSEEN = PrivateName("torch:_C", "DisableTorchFunction", _TENSOR_VERSION.without)
 _SCRIPT_CORE = PrivateName("torch:jit.RecursiveScriptModule", "_c", "no TorchScript model runs in Python", "__init__")
 _SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_CORE.without)
@@ -284,10 +284,9 @@ def unseen() -> Any:
     return _UNSEEN.value()()
 
 
-def is_view(tensor: Any) -> bool:
-    """Whether autograd knows a tensor as a view of another. No public name."""
-    view: bool = _IS_VIEW.of(tensor)()
-    return view
+def viewed(tensor: Any) -> Any:
+    """The tensor of which autograd knows this one as a view; None for no view. No public name."""
+    return _BASE.of(tensor)
 
 
 def version_getter() -> Any:

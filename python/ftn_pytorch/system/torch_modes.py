@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -124,30 +123,3 @@ def enter_modes(script: int) -> None:
 
 def forget_modes(script: int) -> None:
     _own.pop(script, None)
-
-
-def tells_modes(tell: Callable[[], tuple]) -> bool:
-    """Whether what the core reads is what torch tells, with modes of the thread on and off."""
-    import torch
-
-    def agrees() -> bool:
-        return tell() == (
-            torch.is_grad_enabled(),
-            torch.is_inference_mode_enabled(),
-            *(torch.is_autocast_enabled(each) for each in _DEVICES),
-            torch.get_deterministic_debug_mode() > 0,
-            str(torch.get_default_dtype()).removeprefix("torch."),
-            depth,
-        )
-
-    depth = tell()[-1]
-    contexts = (torch.no_grad(), torch.enable_grad(), torch.inference_mode(), torch.autocast("cpu", torch.bfloat16))
-    found = [agrees()]
-    for context in contexts:
-        with context:
-            found.append(agrees())
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.device("cpu"))
-        depth += 1
-        found.append(agrees())
-    return all(found)

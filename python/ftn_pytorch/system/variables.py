@@ -17,7 +17,6 @@ KNOWN = {
         *("LOG_RANKS", "LOG_LIMIT", "TORCH_PROFILE", "TORCH_PROFILE_CALLS", "PLAIN_IMPORT", "PACK"),
         *(
             "FAULTHANDLER",
-            "SHIM",
             "CPP_FUNCTIONS",
             "DIRECT_TENSORS",
             "EXTENSIONS",

@@ -136,6 +136,7 @@ class DirectEngine : public Engine {
 
   TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar, bool same_layout) override {
     const Held first = left ? at_tensor_of(*left) : Held(), second = right ? at_tensor_of(*right) : Held();
+    hear_warnings();
     try {
       if (operation == copy_operation) return first->copy_(*second), nullptr;
       return direct::tensor_of(!right  ? computed(operation, *first, number_of(*scalar))
@@ -146,6 +147,9 @@ class DirectEngine : public Engine {
       rethrow_as_python();
     }
   }
+
+  bool computes_gradients() override { return at::GradMode::is_enabled(); }
+  void compute_gradients(bool wanted) override { at::GradMode::set_enabled(wanted); }
 
   void* enter_autocast(const std::string& device, const std::string& dtype) override {
     return python_engine().enter_autocast(device, dtype);

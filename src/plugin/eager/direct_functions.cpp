@@ -91,7 +91,7 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
     *targets.tensor = tensor_of(std::move(*result).toTensor(), same_layout_);
     return;
   }
-  const auto answer = std::make_shared<RecordedAnswer>();
+  const std::shared_ptr<DirectAnswer> answer = std::make_shared<RecordedAnswer>();
   translated([&] { answer->set(std::move(*result), concat(function, " of torch")); });
   hand_over(answer, name, reading, outputs, targets);
 }

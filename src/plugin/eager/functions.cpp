@@ -12,45 +12,14 @@
 namespace fpt::direct {
 namespace {
 
-/// Functions and methods that torch has written in Python, under names that operators have too: what these do is
-/// another thing. test_eager_names.py compares.
-constexpr std::string_view in_python[] = {
-    "atleast_1d", "atleast_2d",   "atleast_3d", "backward", "block_diag", "broadcast_tensors", "cartesian_prod",
-    "cdist",      "chain_matmul", "einsum",     "index",    "istft",      "meshgrid",          "norm",
-    "resize",     "resize_as",    "split",      "stft",     "tensordot",  "unflatten",         "unique_consecutive"};
+/// A function of torch.nn.functional. A wrapper in Python takes one tensor and, by name, `settings`: ",alpha,".
+struct NetworkFunction {
+  std::string_view name, operator_name, settings;
+  bool is_wrapper;
+};
 
-/// Of torch.nn.functional what is an operator, argument for argument. The others are functions in Python.
-constexpr std::string_view of_networks[] = {"adaptive_avg_pool1d",
-                                            "avg_pool1d",
-                                            "avg_pool2d",
-                                            "avg_pool3d",
-                                            "bilinear",
-                                            "channel_shuffle",
-                                            "conv1d",
-                                            "conv2d",
-                                            "conv3d",
-                                            "conv_tbc",
-                                            "conv_transpose1d",
-                                            "conv_transpose2d",
-                                            "conv_transpose3d",
-                                            "cosine_similarity",
-                                            "gelu",
-                                            "hardshrink",
-                                            "linear",
-                                            "one_hot",
-                                            "pairwise_distance",
-                                            "pdist",
-                                            "pixel_shuffle",
-                                            "pixel_unshuffle",
-                                            "prelu",
-                                            "scaled_dot_product_attention",
-                                            "softplus",
-                                            "softshrink"};
-
-/// What does nothing else there with one tensor, and settings by name.
-constexpr std::string_view of_one_tensor[] = {"celu",       "elu",         "hardsigmoid", "hardswish", "hardtanh",
-                                              "leaky_relu", "log_softmax", "mish",        "relu",      "relu6",
-                                              "selu",       "silu",        "softmax"};
+// of python_names.py: functions_of_torch, methods_of_tensors, methods_by_name_alone, functions_of_networks
+#include "plugin/eager/python_names.inc"
 
 template <std::size_t size>
 bool is_among(const std::string_view (&names)[size], std::string_view name) {
@@ -67,28 +36,30 @@ using FunctionPtr = std::unique_ptr<Function>;
 
 FunctionPtr of_own(Own own, std::string_view name) { return FunctionPtr(new Function{own, std::string(name)}); }
 
-FunctionPtr of_operator(const std::string& name, std::size_t most_places = SIZE_MAX) {
-  Operators& operators = operators_named(name);
+FunctionPtr of_operator(std::string_view name, Reading reading, const NetworkFunction* wrapper = nullptr) {
+  Operators& operators = operators_named(concat("aten::", name), reading);
   if (operators.empty()) throw NotHere();
-  return FunctionPtr(new Function{nullptr, name, &operators, most_places});
+  return FunctionPtr(new Function{nullptr, std::string(name), &operators, wrapper ? &wrapper->settings : nullptr});
+}
+
+FunctionPtr of_network(std::string_view name) {
+  if (const Own own = own_network_function(name)) return of_own(own, name);
+  const auto found = std::find_if(std::begin(functions_of_networks), std::end(functions_of_networks),
+                                  [name](const NetworkFunction& each) { return each.name == name; });
+  if (found == std::end(functions_of_networks)) throw NotHere();
+  return of_operator(found->operator_name, Reading::function, found->is_wrapper ? found : nullptr);
 }
 
 FunctionPtr of_torch(std::string_view name) {
-  const std::string_view whole = name;
-  if (skip(name, "nn.functional.")) {
-    if (const Own own = own_network_function(name)) return of_own(own, name);
-    if (name == "logsigmoid") return of_operator("aten::log_sigmoid");
-    const bool is_wrapper = is_among(of_one_tensor, name);
-    if (!is_wrapper && !is_among(of_networks, name)) throw NotHere();
-    return of_operator(concat("aten::", name), is_wrapper ? 1 : SIZE_MAX);
-  }
+  if (skip(name, "nn.functional.")) return of_network(name);
+  if (skip(name, "ops.aten.")) return of_operator(name, Reading::schema);
   for (const std::string_view folder : {"linalg", "special", "fft"})
-    if (skip(name, concat(folder, '.'))) return of_operator(concat("aten::", folder, '_', name));
-  if (const Own own = own_function(whole)) return of_own(own, name);
-  if (!skip(name, "Tensor.")) skip(name, "ops.aten.");
-  const bool is_public = !name.empty() && name.front() != '_' && name.find_first_of(".:") == name.npos;
-  if (!is_public || is_among(in_python, name)) throw NotHere();
-  return of_operator(concat("aten::", name));
+    if (skip(name, concat(folder, '.'))) return of_operator(concat(folder, '_', name), Reading::function);
+  if (const Own own = own_function(name)) return of_own(own, name);
+  const bool is_of_tensor = skip(name, "Tensor.");
+  if (is_of_tensor ? is_among(methods_of_tensors, name) : is_among(methods_by_name_alone, name))
+    return of_operator(name, Reading::method);
+  return !is_of_tensor && is_among(functions_of_torch, name) ? of_operator(name, Reading::function) : throw NotHere();
 }
 
 FunctionPtr find(std::string_view name) {
@@ -125,16 +96,14 @@ int64_t FunctionCall::integer(std::size_t index) const {
   return values[index].toInt();
 }
 
-bool FunctionCall::logical(std::size_t index) const {
-  if (!at(index).isBool()) throw NotHere();
-  return values[index].toBool();
-}
-
 c10::IValue Function::operator()(FunctionCall& call) const {
   if (own) return own(call, name);
-  const auto places = static_cast<std::size_t>(
-      std::count_if(call.names.begin(), call.names.end(), [](std::string_view each) { return each.empty(); }));
-  if (places > most_places) throw NotHere();
+  if (settings)
+    for (std::size_t i = 0; i < call.count(); ++i) {
+      const std::string_view given = call.names[i];
+      const bool is_setting = settings->find(concat(',', given, ',')) != std::string_view::npos;
+      if (i == 0 ? !given.empty() && given != "input" : !is_setting) throw NotHere();
+    }
   return operators->call(call);
 }
 
@@ -179,7 +148,11 @@ c10::IValue call_function(std::string_view name, bool same_layout, Args inputs, 
       call.add(value_of(input), input.name);
     } else {
       if (!frame) (*frame.emplace(function.frames[same_layout])).begin(settings, /*may_keep=*/true);
-      call.add((**frame).tensor(settings, input, "input", i), input.name);
+      try {
+        call.add((**frame).tensor(settings, input, "input", i), input.name);
+      } catch (const Error& error) {
+        throw Error(error.status(), concat(argument_label("input", i, input), " of ", name, ": ", error.text()));
+      }
     }
   }
   c10::IValue result;

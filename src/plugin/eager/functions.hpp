@@ -16,7 +16,6 @@ class FunctionCall : public GivenArguments {
   at::Tensor& tensor(std::size_t index);
   at::Tensor& only_tensor();
   int64_t integer(std::size_t index) const;
-  bool logical(std::size_t index) const;
 
  private:
   const c10::IValue& at(std::size_t index) const;
@@ -29,9 +28,9 @@ using Own = c10::IValue (*)(FunctionCall& call, const std::string& name);
 struct Function {
   Own own = nullptr;
   std::string name{};
-  Operators* operators = nullptr;      ///< where it is none of our own
-  std::size_t most_places = SIZE_MAX;  ///< so many arguments may be given by position
-  mutable FramePool frames[2]{};       ///< for arrays among the arguments, of each layout
+  Operators* operators = nullptr;              ///< where it is none of our own
+  const std::string_view* settings = nullptr;  ///< ",alpha,": what may be given beside one tensor, by name; else all
+  mutable FramePool frames[2]{};               ///< for arrays among the arguments, of each layout
 
   /// A tuple where there are several results. NotHere for what only Python can call.
   c10::IValue operator()(FunctionCall& call) const;

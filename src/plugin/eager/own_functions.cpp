@@ -32,13 +32,6 @@ c10::IValue manual_seed(FunctionCall& call, const std::string&) {
   return {};
 }
 
-c10::IValue gradients_are_on(FunctionCall&, const std::string&) { return at::GradMode::is_enabled(); }
-
-c10::IValue set_gradients(FunctionCall& call, const std::string&) {
-  at::GradMode::set_enabled(call.logical(0));
-  return {};
-}
-
 /// Beside scripts tensors are printed as Python prints them.
 c10::IValue text_of_tensor(FunctionCall& call, const std::string&) {
   if (python_is_started()) throw NotHere();
@@ -79,9 +72,7 @@ constexpr Entry own_functions[] = {{"Tensor.__str__", text_of_tensor},
                                    {"Tensor.grad.__set__", set_gradient},
                                    {"Tensor.requires_grad.__get__", requires_grad},
                                    {"Tensor.stride", strides},
-                                   {"is_grad_enabled", gradients_are_on},
-                                   {"manual_seed", manual_seed},
-                                   {"set_grad_enabled", set_gradients}};
+                                   {"manual_seed", manual_seed}};
 
 constexpr Entry own_network_functions[] = {{"softsign", softsign}, {"tanhshrink", tanhshrink}};
 

@@ -3,6 +3,8 @@
 
 #include <ATen/ScalarOps.h>
 
+#include <map>
+
 #include "plugin/eager/dtypes.hpp"
 #include "plugin/schema_types.hpp"
 
@@ -85,12 +87,16 @@ std::vector<c10::OperatorHandle> overloads_of(const std::string& name) {
 
 }  // namespace
 
-Operators::Operators(const std::string& name) : takes_numbers_(is_numeric(name.substr(name.find("::") + 2))) {
+Operators::Operators(const std::string& name, Reading reading)
+    : reading_(reading), takes_numbers_(is_numeric(name.substr(name.find("::") + 2))) {
   for (c10::OperatorHandle& each : overloads_of(name)) {
     const c10::FunctionSchema& schema = each.schema();
     const auto is_out = [](const c10::Argument& argument) { return argument.is_out(); };
-    if (std::none_of(schema.arguments().begin(), schema.arguments().end(), is_out) && are_answers(schema.returns()))
-      overloads_.push_back(std::move(each));
+    if (std::any_of(schema.arguments().begin(), schema.arguments().end(), is_out) || !are_answers(schema.returns()))
+      continue;
+    // a method has its tensor first, wherever the schema has it: Tensor.where
+    if (reading == Reading::method && (schema.arguments().empty() || schema.arguments()[0].name() != "self")) continue;
+    overloads_.push_back(std::move(each));
   }
 }
 
@@ -180,8 +186,8 @@ bool Operators::matches(const c10::FunctionSchema& schema, const GivenArguments&
       if (argument.kwarg_only()) return false;
       step.index = static_cast<int32_t>(i);
     } else {
-      // Python calls the first tensor of a function "input", the schema "self"
-      const std::string_view name = i == 0 && argument.name() == "self" ? "input" : std::string_view(argument.name());
+      // what the schema calls "self" is "input" of a function of Python
+      const std::string_view name = argument.name() == "self" ? "input" : std::string_view(argument.name());
       const auto named = std::find(given.names.begin(), given.names.end(), name);
       if (named != given.names.end()) {
         step.index = static_cast<int32_t>(named - given.names.begin());
@@ -190,7 +196,8 @@ bool Operators::matches(const c10::FunctionSchema& schema, const GivenArguments&
     }
     if (step.index < 0) {
       if (!argument.default_value()) return false;
-      step.value = *argument.default_value();
+      const bool is_constant = reading_ != Reading::schema && argument.name() == "reduction";
+      step.value = is_constant ? c10::IValue(0) : *argument.default_value();
       ++plan.cost;
     } else {
       const auto index = static_cast<std::size_t>(step.index);
@@ -233,12 +240,12 @@ std::optional<Operators::Form> Operators::form_for(const c10::Argument& declared
   return tag == 'i' && declared.N() ? std::optional(Form::repeated) : std::nullopt;
 }
 
-Operators& operators_named(const std::string& name) {
+Operators& operators_named(const std::string& name, Reading reading) {
   static std::mutex& mutex = *new std::mutex;
-  static auto& known = *new std::unordered_map<std::string, std::unique_ptr<Operators>>;
+  static auto& known = *new std::map<std::pair<std::string, Reading>, std::unique_ptr<Operators>>;
   const std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Operators>& found = known[name];
-  if (!found) found = std::make_unique<Operators>(name);
+  std::unique_ptr<Operators>& found = known[{name, reading}];
+  if (!found) found = std::make_unique<Operators>(name, reading);
   return *found;
 }
 

@@ -22,11 +22,15 @@ struct GivenArguments {
   }
 };
 
+/// By what an operator is called: its schema; a function of Python, whose parser makes 0 of constants of C++ such as
+/// at::Reduction::Mean; or a method of its first tensor.
+enum class Reading : uint8_t { schema, function, method };
+
 /// The overloads of an operator, and which of them calls of each form have.
 class Operators {
  public:
   /// @param name  "aten::sum"
-  explicit Operators(const std::string& name);
+  Operators(const std::string& name, Reading reading);
   Operators(const Operators&) = delete;
   Operators& operator=(const Operators&) = delete;
 
@@ -56,6 +60,7 @@ class Operators {
                Plan& plan) const;
   std::optional<Form> form_for(const c10::Argument& declared, char tag, bool lists, std::string_view name) const;
 
+  const Reading reading_;
   std::vector<c10::OperatorHandle> overloads_;
   bool takes_numbers_ = false;
   std::shared_mutex mutex_;
@@ -63,7 +68,7 @@ class Operators {
 };
 
 /// The overloads of an operator, for ever.
-Operators& operators_named(const std::string& name);
+Operators& operators_named(const std::string& name, Reading reading);
 
 /// The elements of an integer tensor of rank 1.
 [[nodiscard]] std::vector<int64_t> numbers_of(const at::Tensor& tensor);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /// What is looked at after a call: inputs that were changed, memory that was kept, conversions that go back.
-#include "base/switches.hpp"
 #include "script.hpp"
 #include "script/call.hpp"
 #include "torch/torch_access.hpp"
@@ -30,8 +29,8 @@ def ftn_pytorch_forward(x):
     return x.clone()
 )";
 
-/// Whether every call looks: without the C++ functions of torch it would take too long.
-bool all_calls_look() { return !is_switched_off("FTN_PYTORCH_CPP_FUNCTIONS"); }
+/// Whether every call looks: without the extension it would take too long.
+bool all_calls_look() { return torch_access::tells_version_at_once(); }
 
 TEST(InputModified, IsAnErrorInEveryCall) {
   for (const char* mode : {"checked", "safe"}) {
@@ -55,7 +54,7 @@ TEST(InputModified, IsLookedForInTheFirstTwoCallsInAnyCase) {
 }
 
 TEST(InputModified, IsToldOfTheCallThatDidIt) {
-  if (!all_calls_look()) GTEST_SKIP() << "the C++ functions are switched off";
+  if (!all_calls_look()) GTEST_SKIP() << "there is no extension";
   Script script(changes);
   std::vector<double> x = {1, 2}, target = {0, 0};
   for (int i = 0; i < 6; ++i) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-/// Which ways into torch are used, and that all of them see the same. The whole of test_embed also runs with each of
-/// the fast ways switched off.
+/// Which ways into torch are used, and that all of them see the same. The whole of test_embed also runs without the
+/// extension.
 #include <cstring>
 
-#include "base/switches.hpp"
 #include "python/interpreter.hpp"
 #include "script.hpp"
 #include "torch/framework.hpp"
@@ -11,8 +10,6 @@
 
 namespace fpt {
 namespace {
-
-bool is_on(const char* variable) { return !is_switched_off(variable); }
 
 struct TorchAccess : testing::Test {
   test::Script script{"import torch"};
@@ -30,8 +27,7 @@ struct TorchAccess : testing::Test {
 TEST_F(TorchAccess, SaysWhichWaysAreUsed) {
   const std::string report = torch_report();
   EXPECT_TRUE(test::contains(report, "exchange API")) << report;
-  EXPECT_EQ(test::contains(report, "C shim"), is_on("FTN_PYTORCH_SHIM")) << report;
-  EXPECT_EQ(test::contains(report, "4 C++ functions"), is_on("FTN_PYTORCH_CPP_FUNCTIONS")) << report;
+  EXPECT_EQ(test::contains(report, "functions of the extension"), torch_access::tells_version_at_once()) << report;
 }
 
 TEST_F(TorchAccess, AnArrayThatTorchRefusesLeavesNothingBehind) {
