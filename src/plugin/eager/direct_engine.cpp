@@ -136,8 +136,7 @@ class DirectEngine : public Engine {
 
   TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar, bool same_layout) override {
     const Held first = left ? at_tensor_of(*left) : Held(), second = right ? at_tensor_of(*right) : Held();
-    hear_warnings();
-    try {
+    try {  // not translated(): warnings are heard since the first tensor of the thread was made
       if (operation == copy_operation) return first->copy_(*second), nullptr;
       return direct::tensor_of(!right  ? computed(operation, *first, number_of(*scalar))
                                : !left ? computed_from_right(operation, number_of(*scalar), *second)
