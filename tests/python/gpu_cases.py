@@ -205,7 +205,6 @@ CASES = [
     gradients_that_are_kept,
     gradients_beside_other_graphs,
     settings_of_kernels,
-    recurrent_with_dropout,
     unsuccessful(solve),
     unsuccessful(eigenvalues),
     unsuccessful(rows_by_index_of_the_host),

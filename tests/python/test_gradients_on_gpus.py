@@ -51,6 +51,7 @@ CODE = """
             step(x).item()
     except FtnPytorchError as failure:
         print(failure.status, failure, flush=True)
+    os._exit(0)
 """
 
 

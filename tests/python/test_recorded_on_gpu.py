@@ -2,18 +2,23 @@
 """Recorded functions on a GPU against the same functions as they are, bit for bit: what graphs could get wrong."""
 
 import copy
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+import program  # noqa: E402
 from devices import GPU  # noqa: E402
 from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.recording import cuda_graphs, extension  # noqa: E402
 from gpu_cases import CALLS, CASES, MIB, both_ways, network, plain, step_of  # noqa: E402
 
 nn = torch.nn
+BUILD = os.environ.get("FTN_PYTORCH_BUILD_DIR", "")
 
 pytestmark = [GPU, pytest.mark.usefixtures("extension")]
 
@@ -120,6 +125,13 @@ def test_recurrent_networks_become_graphs(kind):
                 assert graphs_of(function) == 1
 
     both_ways(case)
+
+
+def test_dropout_of_recurrent_networks():
+    """cuDNN has a random state of its own, which later calls of all such networks are given: in another process."""
+    code = "import gpu_cases; gpu_cases.both_ways(gpu_cases.recurrent_with_dropout)"
+    environment = {**os.environ, "PYTHONPATH": program.PYTHONPATH, "ftn_pytorch_ROOT": BUILD}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 @pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning")

@@ -118,14 +118,14 @@ def exchange(purpose: str) -> Iterator[None]:
 
 def wait_for(event: Any, purpose: str) -> None:
     """Until a device has come to ``event``. PYTHON where it waits longer for other ranks than ``init_process_group``
-    was told: a rank that has ended never comes, and of a graph that waits for it torch knows nothing."""
-    group = require_group(purpose)
+    was told: a rank that has ended never comes, and of a graph that waits for it torch knows nothing. NCCL can end
+    neither that graph nor the group then, so the end of Python must not ask it to."""
     limit = max((each.timeout for each in _of_group), default=communicator.TIMEOUT)
     end, pause = time.monotonic() + limit, 0.0
     with exchange(purpose):
         while not event.query():
             if time.monotonic() > end:
-                group.abort()  # or the process could not end
+                atexit.unregister(_destroy)
                 raise RuntimeError(f"the device has waited {limit:g} s for them")
             time.sleep(pause)
             pause = min(pause + 1e-6, 1e-3)

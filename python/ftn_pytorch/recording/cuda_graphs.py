@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from ..errors import FtnPytorchError
 from ..ranks import process_group
 from ..system import log, private_names
 from . import comparison
@@ -174,8 +175,15 @@ class GraphReplay:
         results = tuple([result.clone() for result in captured.results])
         self._turns.order.end()
         if self._asks_ranks:
-            process_group.wait_for(self._turns.event(), self._name)
+            self._wait_for_ranks()
         return results
+
+    def _wait_for_ranks(self) -> None:
+        try:
+            process_group.wait_for(self._turns.event(), self._name)
+        except FtnPytorchError:
+            atexit.unregister(reset_all)  # which would wait for this graph
+            raise
 
     def _are_kept(self, captured: _Captured) -> bool:
         """True where somebody else has a gradient of the last launch; if not, parameters no longer have it, either."""
