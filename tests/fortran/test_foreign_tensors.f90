@@ -101,7 +101,7 @@ contains
       call foreign%call("of_inference", results)
       call results%get(1, x)
       call x%copy_from(torch_in(5d0), stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a number into a tensor of inference", errmsg, "inference mode")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a number into one of inference", errmsg, "inference mode")
       call x%copy_from(torch_in(a), stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "an array into a tensor of inference", errmsg)
       call x%copy_to(torch_out(found))

@@ -65,7 +65,7 @@ contains
       real(real64) :: costs(steps)
       integer :: i
 
-      given(1, :) = [(i/16., i=1, 16)]
+      given(1, :) = [(i/16.0, i=1, 16)]
       wanted = 3*given - 1
       call model%load(script("half.py"))
       call optimizer%create("Adam", model, [torch_in("lr", 1d-1)])
@@ -80,7 +80,7 @@ contains
          call scope%begin()
          call scope%autocast("cuda", "float16")
          call model%forward([x%arg()], y)
-         if (i == 1) call expect(y%dtype() == "float16" .and. y%device() == "cuda:0", "a result in half precision, on the GPU")
+         call expect(y%dtype() == "float16" .and. y%device() == "cuda:0", "a result in half precision, on the GPU")
          call mse%forward(y, target, cost)
          call scaler%scale(cost, scaled)
          call scaled%backward()
