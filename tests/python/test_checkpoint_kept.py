@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import program
-from ftn_pytorch.checkpoint import Checkpoint, base
+from ftn_pytorch.checkpoint import Checkpoint, base, stateful
 from ftn_pytorch.system import log
 
 BEFORE = Path(__file__).parent / "checkpoints_of_before"
@@ -273,3 +273,11 @@ def test_the_log_tells_what_is_kept_and_what_is_not(load, tmp_path, monkeypatch)
         call(runner, "step")
         program.save(runner, str(tmp_path / "state"))
     assert lines == [f"{tmp_path}/model.py: kept in checkpoints: a; left out: json (of type module)"]
+
+
+def test_dropout_of_recurrent_networks_on_a_gpu_is_told(monkeypatch):
+    """cuDNN draws for it, from a state that nobody can ask for."""
+    nets = torch.nn.ModuleDict({"plain": torch.nn.GRU(2, 2), "random": torch.nn.GRU(2, 2, 2, dropout=0.5)})
+    assert stateful.lost_of_network(nets, "nets") == {}
+    monkeypatch.setattr(torch.nn.Parameter, "is_cuda", True)
+    assert list(stateful.lost_of_network(nets, "nets")) == ["nets.random"]

@@ -25,7 +25,7 @@ from ..values.graph import Graph, Node
 from ..values.held import fields_of
 from ..values.kinds import Kind, kind_of
 from ..values.user_objects import find_imported_type
-from . import memory, optimizers
+from . import memory, optimizers, stateful
 from .stateful import access_to, described, is_as_new, is_module, is_namespace, is_optimizer, label_of, type_of
 
 ORDER = "a set whose order tells what was taken out of it: its items, but not their order,"
@@ -284,6 +284,7 @@ class Collector(Encoder):
         if is_module(value):
             # state_dict does not tell, and dropout depends on it.
             tree["training"] = {name: module.training for name, module in value.named_modules()}
+            self.lost.update(stateful.lost_of_network(value, path))
             for name, each in value.named_parameters():
                 self._refuse_attributes(each, f"{path}.{name}")
             tree["requires_grad"] = {name: each.requires_grad for name, each in value.named_parameters()}

@@ -81,6 +81,14 @@ def is_module(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
+def lost_of_network(module: Any, path: str) -> dict[str, str]:
+    """What nobody can ask for: dropout of an LSTM or GRU on a GPU draws from a random state of cuDNN."""
+    kind = loaded("torch").nn.RNNBase
+    recurrent = [(name, each) for name, each in module.named_modules() if isinstance(each, kind) and each.dropout]
+    on_gpu = [name for name, each in recurrent if any(parameter.is_cuda for parameter in each.parameters())]
+    return {f"{path}.{name}".rstrip("."): "a network with a random state of cuDNN for its dropout" for name in on_gpu}
+
+
 def is_optimizer(value: Any) -> bool:
     torch = loaded("torch")
     return torch is not None and isinstance(value, torch.optim.Optimizer)
