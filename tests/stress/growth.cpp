@@ -74,7 +74,7 @@ class Growth : public testing::Test {
   /// The first calls may grow whatever has a largest size: caches, arenas, tables.
   template <class Body>
   void expect_flat(long calls, Body&& body, long allowed_kilobytes = 1536) {
-    const long warm = std::max(calls / 5, 5L);
+    const long warm = std::max(calls / 2, 5L);
     for (long i = 0; i < warm && !HasFailure(); ++i) body(i);
     const long before = resident_kilobytes();
     for (long i = 0; i < calls && !HasFailure(); ++i) body(i);
