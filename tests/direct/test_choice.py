@@ -152,7 +152,8 @@ def shipped(build_dir, tmp_path):
     ]:
         place = tmp_path / f"torch-{folder}"
         place.mkdir()
-        (place / library.name).symlink_to(library if folder == own else tmp_path / "nothing")
+        for each in library, library.with_name("libftn_pytorch_torchscript.so"):
+            (place / each.name).symlink_to(each if folder == own else tmp_path / "nothing")
         (place / "libftn_pytorch_direct.torch").write_text(f"\n{built_for}\n{of}\n")
     return str(tmp_path)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..recording.following import WRAPPERS
 from ..script import parameters
 from ..script.framework import NUMPY
 from ..system import host_values, private_names, process, shared_gpu
@@ -61,6 +60,8 @@ def on_device(function: Callable, device: str) -> Callable:
     Tensors inside lists are moved too, those on the device already are passed as they are. Results stay where the
     function left them. An array is written only if the function changed its copy, as told by torch's version counter.
     """
+
+    from ..recording.following import WRAPPERS
 
     def call(*args: Any, **kwargs: Any) -> Any:
         moves = _Moves(device)

@@ -147,7 +147,7 @@ def _value_of_text(data: bytes, parameters: Mapping[str, Any]) -> dict[str, Any]
             name = rest[0]
             if name not in parameters:
                 raise ValueError(f"the model has no parameter {name} to be trained")
-            states[len(names)] = {"step": torch.tensor(float(int(rest[1])))} if kind != "SGD" else {}
+            states[len(names)] = {"step": torch.tensor(float(int(rest[1])), device="cpu")} if kind != "SGD" else {}
             names.append(name)
         elif names and first in moments:
             parameter = parameters[names[-1]]
