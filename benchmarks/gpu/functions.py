@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A network of models.py on the GPU, called by Fortran; as a program, the same calls in Python on tensors there.
 
-python functions.py <case> <size>
+python functions.py <case> <size>    reads lines "python CALLS" and "graph CALLS", prints the seconds of each
 """
 
 import sys
@@ -16,12 +16,13 @@ import models  # noqa: E402
 net = optimizer = None
 
 
-def ftn_pytorch_setup(name, size, fused=False):
-    """fused: the form of the optimizer that can be recorded."""
+def ftn_pytorch_setup(name, size, fused=False, capturable=False):
+    """fused: the form of the optimizer that can be recorded. capturable: the one that a graph by hand needs as well."""
     global net, optimizer
     torch.set_num_threads(1)
     net = models.make(name, size).to("cuda")
-    optimizer = models.make_optimizer(name, net, fused=fused or None) if models.CASES[name].optimizer else None
+    if models.CASES[name].optimizer:
+        optimizer = models.make_optimizer(name, net, fused=fused or None, capturable=capturable)
 
 
 @torch.inference_mode()
@@ -52,10 +53,45 @@ def loop(inputs, calls):
     return time.perf_counter() - begin
 
 
+def graph_by_hand(inputs):
+    """One CUDA graph for all that a call does, which reads and writes tensors in their places; the result."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call(inputs)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = call(inputs)
+    return graph, result
+
+
+def call(inputs):
+    return ftn_pytorch_train(*inputs)[1] if optimizer else ftn_pytorch_forward(*inputs)
+
+
+def replays(graph, result, calls):
+    """As loop, through a graph."""
+    begin = time.perf_counter()
+    for _ in range(calls):
+        graph.replay()
+        if optimizer:
+            result.item()
+        else:
+            torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
 if __name__ == "__main__":
     name, size = sys.argv[1], int(sys.argv[2])
-    ftn_pytorch_setup(name, size)
+    ftn_pytorch_setup(name, size, fused=True, capturable=True)
     inputs = [value.to("cuda") for value in models.make_inputs(name, size)]
+    graph, result = graph_by_hand(inputs)
+    of_graph = net, optimizer  # whose memory it works on
+    ftn_pytorch_setup(name, size)
     print("ready", flush=True)
     for line in sys.stdin:
-        print(f"{loop(inputs, int(line.split()[1])):.9f}", flush=True)
+        way, calls = line.split()
+        seconds = replays(graph, result, int(calls)) if way == "graph" else loop(inputs, int(calls))
+        print(f"{seconds:.9f}", flush=True)

@@ -34,10 +34,11 @@ WAYS = {
     "saved pinned": "from a file, pinned",
     "saved device": "from a file, on the GPU",
     "python": "Python, tensors on the GPU",
+    "graph": "CUDA graph by hand",
 }
 TITLES = {"mlp": "MLP, batch", "unet": "U-Net, batch", "train_step": "step of Adam, batch"}
-MARKERS = {"host": "o", "pinned": "s", "device": "D", "python": "^"}
-COLOURS = {"host": "#D55E00", "pinned": "#E69F00", "device": "#0072B2", "python": "#999999"}
+MARKERS = {"host": "o", "pinned": "s", "device": "D", "python": "^", "graph": "v"}
+COLOURS = {"host": "#D55E00", "pinned": "#E69F00", "device": "#0072B2", "python": "#999999", "graph": "#000000"}
 TOLERANCE = 1e-4
 ROUND_SECONDS = 0.03
 
@@ -104,8 +105,8 @@ def measure(program: Path, name: str, size: int, rounds: int) -> dict:
                 raise RuntimeError(f"{name} {size}: the ways differ by {difference}")
 
     def seconds(way: str, calls: int) -> float:
-        form = way.rpartition(" ")[0]
-        return ask(python if way == "python" else forms[form], f"{way.split()[-1]} {calls}")
+        process = python if way in ("python", "graph") else forms[way.rpartition(" ")[0]]
+        return ask(process, f"{way.split()[-1]} {calls}")
 
     calls = {}
     for way in WAYS:

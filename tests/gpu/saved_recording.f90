@@ -32,6 +32,7 @@ program saved_recording
    call expect(all(y == expected), "predictions, too")
    call goes_on_with_another_rate()
    call on_the_device(x, y, rows)
+   call at_other_addresses(rows)
    call closure%checkpoint("of_gpu", step=1)
    call on_gpu%restore("of_gpu")
    call on_gpu%forward([torch_in(x)], [torch_out(expected)])
@@ -117,4 +118,34 @@ contains
       !$acc exit data delete(x, y)
       call expect(all(y == expected), "arrays on the device are read and written there")
    end subroutine on_the_device
+
+   !> A graph reads where it was captured, or from buffers: places that come again, that change, and are not aligned
+   subroutine at_other_addresses(n)
+      integer, intent(in) :: n
+
+      real(real32) :: x(2, 2*n), y(2, n), expected(2, n)
+      integer, parameter :: places(5, 4) = &
+         reshape([1, 1, 1, 1, 1, 1, 2, 1, 2, 1, 3, 2, 65, 4, 33, 2, 2, 2, 2, 1], [5, 4])
+      integer :: round, call, first
+      logical :: is_same
+
+      call random_number(x)
+      !$acc enter data copyin(x, y, expected)
+      do round = 1, size(places, 2)
+         is_same = .true.
+         do call = 1, 4*size(places, 1)
+            first = places(1 + mod(call, size(places, 1)), round)
+            x(1, first) = real(call)
+            !$acc update device(x)
+            !$acc host_data use_device(x, y, expected)
+            call closure%forward([torch_in(x(:, first:first + n - 1))], [torch_out(y)])
+            call on_gpu%forward([torch_in(x(:, first:first + n - 1))], [torch_out(expected)])
+            !$acc end host_data
+            !$acc update self(y, expected)
+            is_same = is_same .and. all(y == expected)
+         end do
+         call expect(is_same, "arrays at other addresses on the device")
+      end do
+      !$acc exit data delete(x, y, expected)
+   end subroutine at_other_addresses
 end program saved_recording

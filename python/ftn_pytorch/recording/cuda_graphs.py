@@ -20,7 +20,6 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError
 from ..ranks import process_group
 from ..system import log, private_names
 from . import comparison
@@ -175,15 +174,8 @@ class GraphReplay:
         results = tuple([result.clone() for result in captured.results])
         self._turns.order.end()
         if self._asks_ranks:
-            self._wait_for_ranks()
-        return results
-
-    def _wait_for_ranks(self) -> None:
-        try:
             process_group.wait_for(self._turns.event(), self._name)
-        except FtnPytorchError:
-            atexit.unregister(reset_all)  # which would wait for this graph
-            raise
+        return results
 
     def _are_kept(self, captured: _Captured) -> bool:
         """True where somebody else has a gradient of the last launch; if not, parameters no longer have it, either."""
@@ -274,5 +266,7 @@ class GraphReplay:
 
 def reset_all() -> None:
     """At exit: process groups and the context of the device cannot go before the graphs."""
+    if process_group.device_is_lost():
+        return
     for replay in list(_alive):
         replay.reset()

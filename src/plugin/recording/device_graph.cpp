@@ -10,6 +10,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <mutex>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,12 @@ constexpr int most_captures = 8;
 constexpr std::size_t most_graphs = 8;
 // libraries that torch calls prepare themselves in their first calls, which cannot be captured
 constexpr int calls_before = 2;
+// cuBLAS looks that far at how addresses are aligned, and memory of torch is aligned so
+constexpr std::uintptr_t alignment = 256;
+
+/// Inputs by their slots.
+using InputsInSlots = std::vector<std::pair<int32_t, at::Tensor>>;
+using Addresses = std::vector<std::uintptr_t>;
 
 /// Settings of kernels that a capture makes part of a graph.
 using KernelSettings = std::tuple<bool, bool, at::Float32MatmulPrecision>;
@@ -44,7 +51,7 @@ bool has_memory_of_its_own(const at::Tensor& tensor) {
 }
 
 /// One GPU has everything, and a run is calls of torch that change nothing but what the file keeps.
-bool can_be_captured(const SavedTape& tape, const std::vector<std::pair<int32_t, at::Tensor>>& inputs) {
+bool can_be_captured(const SavedTape& tape, const InputsInSlots& inputs) {
   if (inputs.empty() || !tape.tape.calls_only_torch() || !tape.written_inputs.empty() || !tape.before.empty())
     return false;
   const at::Device device = inputs.front().second.device();
@@ -67,13 +74,26 @@ struct Turn {
   const bool is_mine;
 };
 
+Addresses addresses_of(const InputsInSlots& inputs) {
+  Addresses found;
+  for (const auto& input : inputs) found.push_back(reinterpret_cast<std::uintptr_t>(input.second.const_data_ptr()));
+  return found;
+}
+
 /// A graph, what it is valid for, and the memory that it works on.
 struct Captured {
   std::unique_ptr<OwnedGraph> graph;
   std::vector<double> numbers;
   KernelSettings settings;
-  std::vector<std::pair<int32_t, at::Tensor>> buffers;
+  InputsInSlots buffers;  // none where inputs are read in their places
   std::vector<at::Tensor> results, gradients;
+};
+
+/// Graphs for one size of the batch.
+struct OfSize {
+  int calls = 0;
+  Addresses addresses;  // for which there is a graph without buffers; those of the last call as long as there is none
+  std::unique_ptr<Captured> in_place, with_buffers;
 };
 
 /// Memory for gradients that outlives a run; a gradient may have several names. Empty where one has none yet.
@@ -91,11 +111,11 @@ std::optional<std::vector<at::Tensor>> homes_of_gradients(const SavedTape& tape,
   return found;
 }
 
-/// Operators run on the buffers of a graph, which is what is captured.
-void run_on_buffers(const SavedTape& tape, Captured& made, int64_t batch) {
+/// Operators run on the memory of a graph, which is what is captured.
+void run_to_capture(const SavedTape& tape, Captured& made, const InputsInSlots& inputs, int64_t batch) {
   recording::Frame frame = tape.tape.frame();
   frame.refuses_host = true;
-  for (const auto& [slot, buffer] : made.buffers) frame.slots[static_cast<std::size_t>(slot)] = buffer;
+  for (const auto& [slot, input] : inputs) frame.slots[static_cast<std::size_t>(slot)] = input;
   tape.tape.run(frame, made.numbers, true, batch);
   for (const int32_t slot : tape.results) made.results.push_back(in_slot(frame, slot));
   std::vector<at::Tensor> computed, homes;
@@ -133,7 +153,7 @@ class DeviceGraphs::Graphs {
  private:
   GraphRun launch(recording::DeviceTurns& turns, Captured& captured) {
     turns.begin();
-    for (std::size_t i = 0; i < inputs_.size(); ++i) captured.buffers[i].second.copy_(inputs_[i].second);
+    for (std::size_t i = 0; i < captured.buffers.size(); ++i) captured.buffers[i].second.copy_(inputs_[i].second);
     captured.graph->replay();
     GraphRun made{{}, captured.gradients};
     for (const at::Tensor& each : captured.results) made.results.push_back(each.clone());
@@ -141,14 +161,22 @@ class DeviceGraphs::Graphs {
     return made;
   }
 
-  /// Null in the first calls of a size, and where there can be none.
+  /// Null in the first calls of a size, and where there can be none. Where addresses come again, the graph reads the
+  /// inputs in their places. One with buffers serves all other addresses.
   Captured* find(DeviceOwner& owner, const SavedTape& tape, const std::vector<double>& numbers, int64_t batch,
                  const std::map<std::string, at::Tensor>& arrays) {
     if (graphs_.size() == most_graphs && graphs_.count(batch) == 0) return nullptr;
-    auto& [calls, captured] = graphs_[batch];
+    OfSize& of_size = graphs_[batch];
+    Addresses addresses = addresses_of(inputs_);
+    const bool is_in_place = addresses == of_size.addresses;
+    const bool are_aligned = std::all_of(addresses.begin(), addresses.end(),
+                                         [](std::uintptr_t address) { return address % alignment == 0; });
+    if (!of_size.in_place) of_size.addresses = std::move(addresses);
+    std::unique_ptr<Captured>& captured = is_in_place ? of_size.in_place : of_size.with_buffers;
     const bool is_valid = captured && captured->graph->can_be_replayed();
     if (is_valid && captured->numbers == numbers && captured->settings == kernel_settings()) return captured.get();
-    if (++calls <= calls_before) return nullptr;
+    if (++of_size.calls <= calls_before) return nullptr;
+    if (!is_in_place && !are_aligned) return nullptr;  // products may be computed another way in buffers
     if (is_valid && ++captures_ > most_captures) return graphs_.clear(), nullptr;
     captured.reset();
     auto homes = homes_of_gradients(tape, arrays);
@@ -157,10 +185,12 @@ class DeviceGraphs::Graphs {
     made->numbers = numbers;
     made->settings = kernel_settings();
     made->gradients = std::move(*homes);
-    for (const auto& [slot, input] : inputs_)
-      made->buffers.emplace_back(slot, at::empty_strided(input.sizes(), input.strides(), input.options()));
+    if (!is_in_place)
+      for (const auto& [slot, input] : inputs_)
+        made->buffers.emplace_back(slot, at::empty_strided(input.sizes(), input.strides(), input.options()));
+    const InputsInSlots& read = is_in_place ? inputs_ : made->buffers;
     try {
-      made->graph = owner.capture(tape.tape.draws(), [&] { run_on_buffers(tape, *made, batch); });
+      made->graph = owner.capture(tape.tape.draws(), [&] { run_to_capture(tape, *made, read, batch); });
     } catch (const c10::Error&) {
       captures_ = most_captures + 1;  // an operator asks the device for a number, say: one by one from now on
       return nullptr;
@@ -170,8 +200,8 @@ class DeviceGraphs::Graphs {
   }
 
   std::mutex mutex_;
-  std::map<int64_t, std::pair<int, std::unique_ptr<Captured>>> graphs_;  // by the batch: its calls, and its graph
-  std::vector<std::pair<int32_t, at::Tensor>> inputs_;                   // of the call that runs, by their slots
+  std::map<int64_t, OfSize> graphs_;  // by the batch
+  InputsInSlots inputs_;              // of the call that runs
   int captures_ = 0;
 };
 

@@ -21,10 +21,11 @@ struct GraphRun {
   std::vector<at::Tensor> gradients;  ///< in the order of the tape, memory that the next run of this graph writes
 };
 
-/// Graphs of one recording, one for each size of the batch.
+/// Graphs of one recording, for each size of the batch.
 ///
-/// A graph works on the addresses that it was captured with, so inputs are copied into buffers, and results out of its
-/// memory. Numbers of optimizers and settings of kernels are part of a graph; where one changes, another is captured.
+/// A graph works on the addresses that it was captured with. Inputs whose addresses come again are read in their
+/// places, others are copied into buffers. Results are copied out of the graph's memory. Numbers of optimizers and
+/// settings of kernels are part of a graph; where one changes, another is captured.
 class DeviceGraphs {
  public:
   DeviceGraphs();
