@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Calls with arrays of the host, page-locked ones and arrays on the GPU, beside plain Python with tensors on the GPU.
 
-python benchmarks/gpu/run.py [--build build/release] [--output out/benchmarks] [--rounds 40] [--plot]
+python benchmarks/gpu/run.py [--build build/release] [--output out/benchmarks] [--rounds 40] [--case NAME]... [--plot]
 python benchmarks/gpu/run.py --from out/benchmarks/gpu.json --output benchmarks/gpu --plot    measure nothing
 
 For each case a Fortran program and a Python program live at the same time, on one core, and take turns. The table and
@@ -49,6 +49,7 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=Path("build/release"))
     parser.add_argument("--output", type=Path, default=Path("out/benchmarks"))
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--case", action="append", choices=TITLES, help="one of them only")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing, read gpu.json")
     parser.add_argument("--plot", action="store_true", help="draw gpu.png and gpu.svg, too: needs matplotlib")
     chosen = parser.parse_args()
@@ -68,7 +69,9 @@ def main() -> int:
         "gpu": torch.cuda.get_device_name(0),
         "unit": "us for a call",
         "rounds": chosen.rounds,
-        "results": [measure(program, name, size, chosen.rounds) for name, size in CASES],
+        "results": [
+            measure(program, name, size, chosen.rounds) for name, size in CASES if name in (chosen.case or TITLES)
+        ],
     }
     document["machine"]["load_after"] = machine.load()
     chosen.output.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,7 @@ CODE = """
 
     losses = [step(torch.full((256, 16), 0.1 * call, device="cuda")).item() for call in range(40)]
     (variant,) = step.recording._ready
-    print(len(variant.replay._graphs), losses)
+    print(bool(variant.replay._graphs), losses)
 """
 
 
@@ -59,6 +59,7 @@ def mps(tmp_path):
 
 
 def losses(environment, ranks):
+    environment = {**environment, "ftn_pytorch_ROOT": os.environ.get("FTN_PYTORCH_BUILD_DIR", "")}
     command = [sys.executable, "-c", textwrap.dedent(CODE)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) for _ in range(ranks)]
     return [process.communicate(timeout=300)[0] for process in processes]
@@ -67,7 +68,7 @@ def losses(environment, ranks):
 def test_ranks_of_mps_compute_what_one_alone_computes(mps, extension):
     alone = {name: value for name, value in mps.items() if not name.startswith("CUDA_MPS_")}
     (expected,) = losses(alone, 1)
-    assert expected.startswith("1 [")
+    assert expected.startswith("True [")
     assert losses(mps, RANKS) == [expected] * RANKS
 
 

@@ -25,8 +25,6 @@ _OTHER_FILES = 64
 # The ranks that the group of this process was made for, as a handle of MPI, and communicators that have these.
 _made_for: list[int] = []
 _of_group: weakref.WeakSet[Communicator] = weakref.WeakSet()
-_is_lost = False
-"""The device waits for a rank that has ended."""
 
 
 def init_process_group(backend: str | None = None, timeout: float | datetime.timedelta = TIMEOUT) -> None:
@@ -121,22 +119,15 @@ def exchange(purpose: str) -> Iterator[None]:
 def wait_for(event: Any, purpose: str) -> None:
     """Until a device has come to ``event``. PYTHON where it waits longer for other ranks than ``init_process_group``
     was told: a rank that has ended never comes, and of a graph that waits for it torch knows nothing. NCCL can end
-    neither that graph nor the group then: see ``device_is_lost``."""
-    global _is_lost
+    neither that graph nor the group then, and a process that ends as usual waits for both."""
     limit = max((each.timeout for each in _of_group), default=communicator.TIMEOUT)
     end, pause = time.monotonic() + limit, 0.0
     with exchange(purpose):
         while not event.query():
             if time.monotonic() > end:
-                _is_lost = True
                 raise RuntimeError(f"the device has waited {limit:g} s for them")
             time.sleep(pause)
             pause = min(pause + 1e-6, 1e-3)
-
-
-def device_is_lost() -> bool:
-    """True after ``wait_for`` has failed: what waits for the device never returns, at the end of Python, too."""
-    return _is_lost
 
 
 def _require_group_of(ours: Communicator | None) -> None:
@@ -204,5 +195,5 @@ def _destroy() -> None:
     from torch import distributed
 
     with contextlib.suppress(Exception):
-        if _made_for and not _is_lost and distributed.is_initialized():
+        if _made_for and distributed.is_initialized():
             distributed.destroy_process_group()

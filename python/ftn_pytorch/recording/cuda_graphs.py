@@ -266,7 +266,5 @@ class GraphReplay:
 
 def reset_all() -> None:
     """At exit: process groups and the context of the device cannot go before the graphs."""
-    if process_group.device_is_lost():
-        return
     for replay in list(_alive):
         replay.reset()
