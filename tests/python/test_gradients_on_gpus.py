@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Recorded steps of ranks with a GPU each, whose gradients are averaged by NCCL: a rank that ends."""
+"""Steps of ranks whose gradients are averaged by NCCL: a rank that ends, and ranks that share a GPU."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ import program
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
-CODE = """
+BEGIN = """
     import os, sys
     import torch
     from torch import distributed
@@ -24,10 +24,13 @@ CODE = """
 
     communicator.TIMEOUT = 10.0
     rank = int(sys.argv[1])
-    torch.cuda.set_device(rank)
+    torch.cuda.set_device(rank % int(sys.argv[3]))
     distributed.init_process_group("nccl", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
     torch.manual_seed(0)
     net = torch.nn.Linear(8, 8).cuda()
+"""
+
+RECORDED = """
     optimizer = torch.optim.Adam(net.parameters(), capturable=True)
 
     @recorded
@@ -55,19 +58,43 @@ CODE = """
 """
 
 
-def test_a_rank_that_has_ended_ends_the_step_of_the_other(tmp_path, extension):
+SHARED = """
+    net(torch.ones(2, 8, device="cuda")).sum().backward()
+    try:
+        average_gradients(net)
+    except FtnPytorchError as failure:
+        print(failure.status, failure, flush=True)
+    os._exit(0)
+"""
+
+
+def run(code, tmp_path, gpus):
+    """Two ranks: exit code and lines of each."""
     build = os.environ.get("FTN_PYTORCH_BUILD_DIR", "")
     environment = {**os.environ, "PYTHONPATH": program.PYTHONPATH, "ftn_pytorch_ROOT": build}
-    command = [sys.executable, "-c", textwrap.dedent(CODE)]
+    command = [sys.executable, "-c", textwrap.dedent(BEGIN) + textwrap.dedent(code)]
     ranks = [
-        subprocess.Popen([*command, str(rank), tmp_path / "store"], stdout=subprocess.PIPE, env=environment)
+        subprocess.Popen(
+            [*command, str(rank), tmp_path / "store", str(gpus)], stdout=subprocess.PIPE, env=environment, text=True
+        )
         for rank in range(2)
     ]
     try:
-        texts = [rank.communicate(timeout=120)[0].decode().splitlines() for rank in ranks]
+        texts = [rank.communicate(timeout=120)[0].splitlines() for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()
-    assert texts[1] == ["GraphReplay 1"] and ranks[1].returncode == 3
-    assert texts[0][0] == "GraphReplay 1"
-    assert texts[0][1].startswith("PYTHON ") and "has waited 10 s for them" in texts[0][1]
+    return [(rank.returncode, lines) for rank, lines in zip(ranks, texts)]
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_a_rank_that_has_ended_ends_the_step_of_the_other(tmp_path, extension):
+    (_, lines), other = run(RECORDED, tmp_path, gpus=2)
+    assert other == (3, ["GraphReplay 1"])
+    assert lines[0] == "GraphReplay 1"
+    assert lines[1].startswith("PYTHON ") and "has waited 10 s for them" in lines[1]
+
+
+def test_ranks_that_share_a_gpu_are_told_how_to_get_their_own(tmp_path):
+    for _, (line,) in run(SHARED, tmp_path, gpus=1):
+        assert line.startswith("DEVICE average_gradients: two ranks use the same GPU") and "cuda:local" in line

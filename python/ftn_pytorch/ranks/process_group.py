@@ -105,10 +105,18 @@ def gather(text: str, group: Any, purpose: str) -> list[str]:
 
 @contextlib.contextmanager
 def exchange(purpose: str) -> Iterator[None]:
-    """An operation of all ranks of a group: PYTHON with what is likely where torch tells of its connections only."""
+    """An operation of all ranks of a group: PYTHON with what is likely where torch tells of its connections only, and
+    DEVICE for ranks that share a GPU."""
     try:
         yield
     except RuntimeError as failure:
+        if "Duplicate GPU" in str(failure):
+            raise FtnPytorchError(
+                "DEVICE",
+                f"{purpose}: two ranks use the same GPU, and NCCL refuses that. Name it device='cuda:local' in load and "
+                "in ftn_pytorch_init, so that each rank of a node has its own; train on the host where a node has more "
+                "ranks than GPUs",
+            ) from failure
         raise FtnPytorchError(
             "PYTHON",
             f"{purpose} has not reached the other ranks ({summary(failure)}). As a rule one of them has failed or "
