@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -50,7 +51,9 @@ def _mlp() -> torch.nn.Module:
 
 
 def predict() -> Case:
-    return _network(_mlp(), (8, 4))
+    """Of two batch sizes, a recording each."""
+    case, sizes = _network(_mlp(), (8, 4)), itertools.cycle((8, 3))
+    return case._replace(arguments={"ftn_pytorch_forward": lambda: (torch.randn(next(sizes), 4),)})
 
 
 def adam() -> Case:
@@ -66,6 +69,24 @@ def adam_with_one_kernel() -> Case:
 def momentum() -> Case:
     net = _mlp()
     return _network(net, (8, 4), torch.optim.SGD(net.parameters(), lr=1e-2, momentum=0.9, nesterov=True))
+
+
+def accumulated() -> Case:
+    """Gradients are added up in one function, and used in another."""
+    net = _mlp()
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
+
+    def add(x: Any) -> Any:
+        net(x).square().mean().backward()
+        return next(net.parameters()).grad.sum()
+
+    def use() -> Any:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+        return next(net.parameters()).detach().sum()
+
+    add(torch.ones(8, 4))
+    return Case({"add": add, "use": use}, {"add": _rows((8, 4)), "use": tuple}, {"net": net, "optimizer": optimizer})
 
 
 def radam() -> Case:
@@ -139,4 +160,4 @@ def state() -> Case:
     return Case({"remember": remember}, {"remember": _rows((2, 3))}, {"total": total, "ring": ring, "count": count})
 
 
-CASES = [predict, adam, adam_with_one_kernel, momentum, radam, dropout, convolution, gru, several, state]
+CASES = [predict, adam, adam_with_one_kernel, momentum, accumulated, radam, dropout, convolution, gru, several, state]

@@ -14,8 +14,10 @@ import ftr_reader  # noqa: E402
 import ftr_written  # noqa: E402
 from ftn_pytorch import __main__, load_recording, recorded, save_recording  # noqa: E402
 from ftn_pytorch.errors import FtnPytorchError  # noqa: E402
+from ftn_pytorch.saved import saved_recording  # noqa: E402
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "ftr-format.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "ftr-format.md"
 BEFORE = Path(__file__).parent / "recordings_of_before"
 
 
@@ -69,6 +71,33 @@ def test_both_readers_give_the_same_bits_for_batches_of_any_size(tmp_path, write
         x, target = torch.randn(rows, 4, generator=numbers), torch.randn(rows, 3, generator=numbers)
         calls += [("ftn_pytorch_train", (x, target)), ("ftn_pytorch_forward", (x.T.contiguous().T,))]
     compared(path, calls)
+
+
+@pytest.mark.usefixtures("extension")
+def test_both_readers_run_a_file_of_0_2_0():
+    """Its numbers are those of one processor; the readers agree on any."""
+    x = torch.arange(12.0).reshape(4, 3) / 10
+    calls = [("ftn_pytorch_train", (x, x.sum(1, keepdim=True)))] * 3 + [("ftn_pytorch_forward", (x,))]
+    compared(str(BEFORE / "0.2.0.ftr"), calls)
+    expected, file = json.loads((BEFORE / "0.2.0.json").read_text()), ftr_reader.File(str(BEFORE / "0.2.0.ftr"))
+    losses = [file.call(name, *args)[1].item() for name, args in calls[:3]]
+    assert losses == pytest.approx(expected["losses"])
+    assert file.call(*calls[3][:1], *calls[3][1]).flatten().tolist() == pytest.approx(expected["result"])
+
+
+@pytest.mark.usefixtures("extension")
+def test_both_readers_change_an_argument_that_has_other_strides(tmp_path):
+    @recorded
+    def clamp(x):
+        x.clamp_(-0.5, 0.5)
+        return x.sum(1)
+
+    for _ in range(9):
+        clamp(torch.randn(4, 3))
+    path = save_recording(str(tmp_path / "clamp.ftr"), {"clamp": clamp}, names={})
+    given, again = (torch.linspace(-1, 1, 12).reshape(3, 4).T for _ in range(2))
+    assert is_same(load_recording(path).call("clamp", given), ftr_reader.File(path).call("clamp", again))
+    assert is_same(given, again) and given.abs().max() == 0.5
 
 
 SCRIPT = """
@@ -255,7 +284,8 @@ def check(tmp_path, capsys):
         path = tmp_path / "scale.ftr"
         path.write_bytes(data)
         status = __main__.main(["check", str(path), *options])
-        return status, capsys.readouterr().out
+        written = capsys.readouterr()
+        return status, written.out + written.err
 
     return check
 
@@ -290,8 +320,40 @@ def test_the_command_check_says_what_is_wrong_with_a_file(check, case, words):
     assert not report["is_fine"] and re.search(text, report["failure"])
 
 
+def test_the_command_check_needs_a_reader(check, monkeypatch):
+    monkeypatch.setattr(saved_recording.extension, "module", lambda: None)
+    monkeypatch.setattr(saved_recording.extension, "obstacle", lambda: "there is no reader")
+    status, told = check(ftr_written.small_file())
+    assert status == 2 and "FTN_PYTORCH_ERR_IMPORT" in told and "there is no reader" in told
+
+
 def test_the_command_check_asks_for_arrays_where_a_file_is_a_script(write, capsys):
     assert __main__.main(["check", write("no_recording.py", "def ftn_pytorch_forward(x): return x")]) == 2
     assert "describe them with --input" in capsys.readouterr().err
     assert __main__.main(["check", "nowhere.ftr"]) == 2
     assert "FTN_PYTORCH_ERR_FILE" in capsys.readouterr().err
+
+
+def words_in(path, pattern):
+    return set(re.findall(pattern, (ROOT / path).read_text()))
+
+
+def test_the_page_has_the_words_of_the_library():
+    """Kinds of arguments and results, keys of a recording, entries, settings, types, operators that are checked."""
+    reader, pickles = "src/plugin/recording/", "src/plugin/pickle/"
+    wanted = words_in(reader + "saved_argument.cpp", r'kind == "(\w+)"')
+    wanted |= words_in(reader + "saved_argument.cpp", r'name == "(\w+)"')
+    wanted |= words_in(reader + "saved_tape.cpp", r'kind == "(\w+)"') | words_in(
+        reader + "saved_tape.cpp", r'entry\("(\w+)"\)'
+    )
+    wanted |= words_in(reader + "archive_file.cpp", r'name == "(\w+)"')
+    wanted |= words_in(reader + "recording_model.cpp", r'"(ftn_pytorch_\w+)"')
+    wanted |= words_in(reader + "recording_model.cpp", r'entry_in\(recording, "(\w+)"')
+    wanted |= words_in(reader + "call_settings.cpp", r'[({]"([a-z_0-9]+)"')
+    wanted |= words_in(reader + "pieces.cpp", r'kind == "(\w+)"')
+    wanted |= words_in(pickles + "stored_tensor.cpp", r'{"(\w+)", at::')
+    wanted |= words_in(pickles + "pickle_opcode.hpp", r"^  ([A-Z0-9_]+) =") - {"PROTO"}
+    wanted |= words_in(reader + "named_operator.cpp", r'"aten::(\w+)"')
+    text = PAGE.read_text()
+    assert len(wanted) > 90
+    assert {word for word in wanted if not re.search(rf"(?<![\w]){word}(?![\w])", text)} == set()
