@@ -78,7 +78,7 @@ def test_entries_of_a_recording_in_a_file() -> None:
 
 
 def test_operators_that_no_file_may_call() -> None:
-    text = (READER / "saved_tape.cpp").read_text()
+    text = (READER / "named_operator.cpp").read_text()
     listed = re.search(r"constexpr std::array refused = {(.*?)};", text)[1]
     written = re.search(r"^REFUSED = \((.*?)\)", (PACKAGE / "saved" / "portable.py").read_text(), re.M)[1]
     overload = re.search(r'name == "([\w:]+)" && overload == "(\w+)"', text)

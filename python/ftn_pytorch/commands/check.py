@@ -20,6 +20,7 @@ from ..runners.models import formats
 from ..script import call_text, conventions, loading
 from ..script.conventions import FORWARD, TRAIN
 from ..system import process
+from . import check_recording
 from .c_interface import Array, Library, Module, Result, seconds_per_call
 from .describe import functions_of
 from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
@@ -28,7 +29,7 @@ from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_ta
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("script", help="a Python script, or a saved model")
-    add_inputs(parser)
+    add_inputs(parser, default="of a saved recording, its contents are listed and nothing is called")
     parser.add_argument(
         "-o",
         "--output",
@@ -95,6 +96,10 @@ class Report:
 
 def run(chosen: argparse.Namespace) -> int:
     """Check: 0 if all calls went well, 1 if one failed."""
+    if not chosen.input:
+        if check_recording.is_meant(chosen.script):
+            return check_recording.run(chosen.script, chosen.json)
+        raise FtnPytorchError("ARGUMENT", f"{chosen.script} is called with arrays: describe them with --input")
     arrays = Arrays.of(chosen)
     if note := process.busy():
         print(f"note: {note}", file=sys.stderr)

@@ -62,7 +62,7 @@ class Report:
 def run(chosen: argparse.Namespace) -> int:
     """Tell; FORMAT for a file that is no saved recording."""
     report = examine(chosen.file)
-    print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(_lines(report, chosen.operators)))
+    print(json.dumps(asdict(report), indent=2) if chosen.json else "\n".join(lines(report, chosen.operators)))
     return 0
 
 
@@ -97,14 +97,15 @@ def functions_of(recording: SavedRecording) -> list[Function]:
     ]
 
 
-def _lines(report: Report, with_operators: bool) -> list[str]:
+def lines(report: Report, with_operators: bool) -> list[str]:
+    """What the command prints."""
     origin = f"recorded from {report.script}, torch {report.torch}"
-    lines = [f"{os.path.basename(report.file)}: {origin}, {report.bytes:,} bytes, {report.written}"]
+    found = [f"{os.path.basename(report.file)}: {origin}, {report.bytes:,} bytes, {report.written}"]
     for function in report.functions:
-        lines.append(f"  {function.line()}")
+        found.append(f"  {function.line()}")
         if with_operators:
-            lines += [f"    {count:4} {name}" for name, count in function.operators.items()]
-    lines.append(f"state: {report.arrays} arrays, {report.elements:,} elements")
+            found += [f"    {count:4} {name}" for name, count in function.operators.items()]
+    found.append(f"state: {report.arrays} arrays, {report.elements:,} elements")
     numbers = ", ".join(f"{name} = {value!r}" for name, value in report.numbers.items())
-    lines.append(f"numbers of optimizers: {numbers or 'none'}")
-    return lines
+    found.append(f"numbers of optimizers: {numbers or 'none'}")
+    return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A recording as plain values and tensors, as files hold it. docs/formats.md says what each part is."""
+"""A recording as plain values and tensors, as files hold it. docs/ftr-format.md says what each part is."""
 
 from __future__ import annotations
 

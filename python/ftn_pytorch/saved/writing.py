@@ -2,7 +2,7 @@
 """Saved recordings: a checkpoint of a script with the recordings of its functions in it.
 
 A program without Python runs them, goes on from any checkpoint of the script, and writes such. The script restores what
-it wrote as any other checkpoint. docs/formats.md has the format.
+it wrote as any other checkpoint. docs/ftr-format.md has the format.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 #include "plugin/recording/saved_tape.hpp"
 
 #include <algorithm>
-#include <array>
-#include <sstream>
 #include <unordered_map>
 
 #include "plugin/pickle/plain_values.hpp"
+#include "plugin/recording/named_operator.hpp"
 #include "plugin/recording/saved_argument.hpp"
 #include "plugin/recording/trusting_kernels.hpp"
 
@@ -20,18 +19,6 @@ using recording::Operation;
 constexpr int64_t most_slots = 10'000'000;
 constexpr int deepest_result = 20;
 constexpr const char* own_operator = "ftn_pytorch::all_reduce_mean";
-
-/// Operators that open files or write texts.
-constexpr std::array refused = {"aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save"};
-
-void require_allowed(const std::string& name, const std::string& overload) {
-  const bool is_known = name.compare(0, 6, "aten::") == 0;
-  const bool is_refused = std::find(refused.begin(), refused.end(), name) != refused.end() ||
-                          (name == "aten::_assert_async" && overload == "msg");
-  if (!is_known || is_refused)
-    fail(FPT_ERR_FORMAT, "it calls the operator ", as_utf8(name.substr(0, 200)),
-         ", which a saved recording may not call");
-}
 
 /// Which slots hold something, call after call. Those of constants are the same in every run, so nothing replaces them.
 ///
@@ -98,19 +85,6 @@ void place_argument(Argument& argument, Slots& slots, std::size_t numbers, bool 
   for (Formula& each : argument.formulas) place_formula(each, slots, numbers);
   const bool has_size = argument.kind == Argument::Kind::fraction || !argument.sizes.empty();
   if (has_size && !has_batch) fail(FPT_ERR_FORMAT, "a size follows from that of a batch, and there is none");
-}
-
-c10::OperatorHandle handle_of(const std::string& name, const std::string& overload, const std::string& schema) {
-  const auto found = c10::Dispatcher::singleton().findSchema({name, overload});
-  if (!found)
-    fail(FPT_ERR_FORMAT, "it calls the operator ", name, overload.empty() ? "" : ".", overload,
-         ", which this torch lacks");
-  Plain<std::ostringstream> here;
-  here << found->schema();
-  if (here.str() != schema)
-    fail(FPT_ERR_FORMAT, "it calls ", name, " as ", schema.substr(0, 500), ", and this torch has ", here.str(),
-         ": write the file again with this torch");
-  return *found;
 }
 
 const c10::FunctionSchema& own_schema() {
@@ -288,29 +262,39 @@ class TapeReader {
       Operation made;
       if (name == own_operator) {
         made.own = context_.all_reduce_mean;
+        complete(made, own_schema(), {}, parts);
       } else {
-        require_allowed(name, overload);
-        made.handle = handle_of(name, overload, text_in(parts[2], "the schema of an operator"));
+        const NamedOperator of = named_operator(name, overload, text_in(parts[2], "the schema of an operator"));
+        made.handle = of.handle;
         made.check = check_of(name);
+        complete(made, of.handle.schema(), of.added, parts);
       }
-      complete(made, made.handle ? made.handle->schema() : own_schema(), parts);
       return made;
     } catch (const Error& error) {
       fail(error.status(), "operator ", as_utf8(name.substr(0, 200)), ": ", error.text());
     }
   }
 
-  void complete(Operation& made, const c10::FunctionSchema& schema, const std::vector<c10::IValue>& parts) {
+  static void add_defaults(Operation& made, const AddedArguments& added) {
+    for (const c10::IValue& each : added.defaults) made.arguments.emplace_back().value = each;
+  }
+
+  void complete(Operation& made, const c10::FunctionSchema& schema, const AddedArguments& added,
+                const std::vector<c10::IValue>& parts) {
     const std::vector<c10::IValue> arguments = items_in(parts[3], "the arguments of an operator");
     const std::vector<c10::IValue> results = items_in(parts[4], "the results of an operator");
-    if (arguments.size() != schema.arguments().size())
-      fail(FPT_ERR_FORMAT, "it is given ", arguments.size(), " arguments and takes ", schema.arguments().size());
+    const std::size_t count = schema.arguments().size() - added.defaults.size();
+    if (arguments.size() != count)
+      fail(FPT_ERR_FORMAT, "it is given ", arguments.size(), " arguments and takes ", count);
     if (results.size() > schema.returns().size())
       fail(FPT_ERR_FORMAT, "it has ", schema.returns().size(), " results, and not ", results.size());
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      made.arguments.push_back(read_argument(arguments[i], schema.arguments()[i], context_));
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i == added.first) add_defaults(made, added);
+      const std::size_t declared = i < added.first ? i : i + added.defaults.size();
+      made.arguments.push_back(read_argument(arguments[i], schema.arguments()[declared], context_));
       place_argument(made.arguments.back(), slots_, count_of_numbers_, has_batch_);
     }
+    if (added.first >= count) add_defaults(made, added);
     for (const c10::IValue& each : results) {
       std::vector<int32_t> places;
       for (const c10::IValue& slot : items_in(each, "the slots of a result")) {

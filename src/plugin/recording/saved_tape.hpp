@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// One recording of a file: what it takes, its calls, and what comes out. docs/formats.md has the format.
+/// One recording of a file: what it takes, its calls, and what comes out. docs/ftr-format.md has the format.
 #pragma once
 
 #include <functional>
