@@ -78,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{chosen.command}: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
             return 2
     if chosen.test:
+        if chosen.json or chosen.program:
+            parser.error("doctor --test takes neither --json nor a program")
         return self_test.run()
     found = doctor.findings({})
     if chosen.program:

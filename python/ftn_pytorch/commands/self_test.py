@@ -203,13 +203,14 @@ def _fortran_program() -> str:
     if missing:
         raise _NotTestedError(f"there is no {' and no '.join(missing)}")
     shutil.copytree(example, "first")
-    environment = os.environ | {"FC": compiler, "CMAKE_PREFIX_PATH": str(prefix), "FTN_PYTORCH_PYTHON": sys.executable}
+    environment = os.environ | {"FC": compiler, "ftn_pytorch_ROOT": str(prefix), "FTN_PYTORCH_PYTHON": sys.executable}
     output = ""
     for command in (["cmake", "-S", ".", "-B", "build"], ["cmake", "--build", "build"], ["build/first"]):
         done = subprocess.run(command, cwd="first", env=environment, capture_output=True, text=True, check=False)
         output = done.stdout + done.stderr
         if done.returncode:
-            raise AssertionError(f"{' '.join(command)} ended with {done.returncode}: {output.strip()[-1500:]}")
+            end = " | ".join([line.strip() for line in output.splitlines() if line.strip()][-5:])
+            raise AssertionError(f"{' '.join(command)} ended with {done.returncode}: {end}")
     loss = float(output.split()[-1])
     if not 0 <= loss < 1e-6:
         raise AssertionError(f"it printed {output.strip()}")
@@ -231,7 +232,7 @@ def _main(name: str) -> int:
         verdict, text = _NOT_TESTED, str(reason)
     except Exception as failure:
         verdict, text = _FAILED, summary(failure)
-    print(f"{verdict}: {text}".replace("\n", " | "))
+    print(f"{verdict}: {text}".replace("\n", " "))
     return 1 if verdict == _FAILED else 0
 
 
