@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from pages import BLOCKS, ROOT
+from pages import BLOCKS, ROOT, Block
 
 FTORCH = """
 program forms
@@ -111,6 +111,27 @@ program calls
 end program calls
 """
 
+# Around the loop of the page
+TORCHFORT = """
+program graph
+   use ftn_pytorch
+   implicit none
+   type(torch_module) :: net, loss_of
+   type(torch_optimizer) :: optimizer
+   type(torch_scheduler) :: scheduler
+   type(torch_scope) :: scope
+   type(torch_tensor) :: prediction, cost
+   real :: u(3, 100), v(3, 100), du(3, 100), y(3, 100)
+   integer :: i, step
+   u = reshape([(sin(real(i)), i=1, 300)], shape(u))
+   v = 2*u - cshift(u, 1, 1)
+   du = 1 + abs(u)
+{0}
+   call net%forward([torch_in(u)], [torch_out(y)])
+   print "(e15.7)", y
+end program graph
+"""
+
 
 class Compiler:
     """The Fortran compiler of the build, with the modules of both interfaces."""
@@ -129,14 +150,19 @@ class Compiler:
         command = [*self._command, "program.f90", "-o", "program", *self._libraries]
         return subprocess.run(command, cwd=self._folder, capture_output=True, text=True, check=False)
 
-    def run(self, text: str) -> str:
+    def run(self, text: str, python: str = sys.executable) -> str:
         """What the program prints, when it is compiled and run."""
         made = self.attempt(text)
         assert made.returncode == 0, made.stderr
-        command = ["env", f"FTN_PYTORCH_PYTHON={sys.executable}", "./program"]
+        command = ["env", f"FTN_PYTORCH_PYTHON={python}", "./program"]
         done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+
+def the_block_with(text: str) -> Block:
+    (found,) = (block for block in BLOCKS if block.page == ROOT / "docs" / "migrating.md" and text in block.text)
+    return found
 
 
 @pytest.fixture
@@ -183,8 +209,40 @@ def test_from_ftorch_to_a_script_in_two_steps_bit_for_bit(compiler: Compiler, tm
 
 def test_functions_of_call_py_fort_run_unchanged(compiler: Compiler, tmp_path: Path) -> None:
     """By the script of the page: set_state copies, and STATE stays between calls."""
-    page = ROOT / "docs" / "migrating.md"
-    (script,) = (block for block in BLOCKS if block.page == page and "STATE = {}" in block.text)
+    script = the_block_with("STATE = {}")
     (tmp_path / "state.py").write_text(script.text)
     (tmp_path / "physics.py").write_text(STEP)
     assert compiler.run(STATE) == " 11.00 11.00 11.00\n"
+
+
+def test_torchfort_without_python(compiler: Compiler, build_dir: Path, tmp_path: Path) -> None:
+    """The loop of the page trains with a TorchScript loss, an extra argument and a schedule, and without a Python."""
+    import torch
+
+    if not list(build_dir.glob("lib*/libftn_pytorch_torchscript.so")):
+        pytest.skip("the direct path is not built")
+
+    class Weighted(torch.nn.Module):
+        def forward(self, prediction: torch.Tensor, label: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            return (weight * (prediction - label) ** 2).mean()
+
+    torch.manual_seed(1)
+    net = torch.nn.Linear(3, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.script(net).save(tmp_path / "net.pt")
+        torch.jit.script(Weighted()).save(tmp_path / "loss.pt")
+    said = compiler.run(TORCHFORT.format(the_block_with("CosineAnnealingLR\"").text), python="/there/is/none")
+
+    u = torch.sin(torch.arange(1, 301, dtype=torch.float32)).reshape(100, 3)
+    v, weight = 2 * u - u.roll(-1, 1), 1 + u.abs()
+    before = net(u)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
+    for _ in range(1000):
+        optimizer.zero_grad()
+        Weighted()(net(u), v, weight).backward()
+        optimizer.step()
+        schedule.step()
+    result = torch.tensor([float(each) for each in said.split()]).reshape(100, 3)
+    assert (result - net(u)).abs().max() < 1e-4 < 0.1 < (before - net(u)).abs().max()
