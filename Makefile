@@ -3,7 +3,7 @@
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help first demo check test test-all test-gpu test-tools test-ftorch test-hosts docs wheel stress bench clean
+.PHONY: help first demo check coverage test test-all test-gpu test-tools test-ftorch test-hosts docs wheel stress bench clean
 
 ifeq ($(origin FC),default)
 FC := gfortran
@@ -35,6 +35,7 @@ help:
 	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
 	@echo 'make docs   build the documentation site, build/docs/site/index.html: a minute'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
+	@echo 'make coverage  which lines of the Python package its own tests reach'
 	@echo 'make test   make check, build, and run the tests: 27 minutes on two cores'
 	@echo 'make test-all  make test, and what takes longer: sanitizers, installed copies, long examples: forty minutes'
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
@@ -77,6 +78,14 @@ check:
 	@$(environment); $(call configure,dev,-DFTN_PYTORCH_SLOW_TESTS=OFF)
 	@echo '== Static checks'
 	@$(environment); FTN_PYTORCH_BUILD_DIR='build/dev$(tag)' cmake/check.sh
+
+# Of the Python package, by its own tests; setup.cfg has the settings.
+coverage:
+	@cmake/setup.sh test
+	@mkdir -p build/coverage; rm -f build/coverage/data*
+	@$(environment); FTN_PYTORCH_BUILD_DIR="$$PWD/build/dev$(tag)" "$$FTN_PYTORCH_PYTHON" -m coverage run \
+	  -m pytest -n $$CTEST_PARALLEL_LEVEL -m 'not slow' tests/python
+	@$(environment); "$$FTN_PYTORCH_PYTHON" -m coverage combine -q && "$$FTN_PYTORCH_PYTHON" -m coverage report
 
 # All that is not marked slow. The compiled tests include Fortran tests with the run-time checks and floating-point traps
 # of the preset debug.

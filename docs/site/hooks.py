@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GENERATED = ROOT / "build" / "docs" / "fortran"
 OUTSIDE = [
-    *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *(ROOT / name for name in ("SECURITY.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md")),
     *sorted((ROOT / "examples").glob("*/README.md")),
     *sorted((ROOT / "benchmarks").rglob("*.md")),
     ROOT / "packaging" / "README.md",

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> ftorch: the module of FTorch 1.1, for programs that were written for it.
+!> ftorch: the module of FTorch 1.1, for programs that were written for it. Forms of 1.0 and of what follows 1.1 are
+!> taken where one program can have both.
 !>
 !>    use ftorch
 !>    type(torch_model) :: model
@@ -20,11 +21,12 @@ module ftorch
    use ftorch_optim, only : torch_optim, torch_optim_Adam, torch_optim_AdamW, torch_optim_delete, torch_optim_SGD, &
       torch_optim_step, torch_optim_zero_grad
    use ftorch_tensor, only : assignment(=), operator(+), operator(-), operator(*), operator(/), operator(**), &
-      torch_tensor, torch_tensor_backward, torch_tensor_delete, torch_tensor_empty, torch_tensor_from_array, &
-      torch_tensor_from_blob, torch_tensor_get_device_index, torch_tensor_get_device_type, torch_tensor_get_dtype, &
-      torch_tensor_get_gradient, torch_tensor_get_rank, torch_tensor_get_shape, torch_tensor_get_stride, &
-      torch_tensor_mean, torch_tensor_ones, torch_tensor_print, torch_tensor_requires_grad, torch_tensor_sum, &
-      torch_tensor_to, torch_tensor_zero, torch_tensor_zero_grad, torch_tensor_zeros
+      torch_tensor, torch_tensor_array_delete => torch_tensor_delete, torch_tensor_backward, torch_tensor_delete, &
+      torch_tensor_empty, torch_tensor_from_array, torch_tensor_from_array_legacy, torch_tensor_from_blob, &
+      torch_tensor_get_device_index, torch_tensor_get_device_type, torch_tensor_get_dtype, torch_tensor_get_gradient, &
+      torch_tensor_get_rank, torch_tensor_get_shape, torch_tensor_get_stride, torch_tensor_mean, torch_tensor_ones, &
+      torch_tensor_print, torch_tensor_requires_grad, torch_tensor_sum, torch_tensor_to, torch_tensor_zero, &
+      torch_tensor_zero_grad, torch_tensor_zeros
    use ftorch_types, only : ftorch_int, torch_kFloat32, torch_kFloat64, torch_kInt16, torch_kInt32, torch_kInt64, &
       torch_kInt8
    implicit none

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ._version import __version__
-from .commands import bench, build_direct, check, describe, export, lint, new, pack, plot, replay_calls
+from .commands import bench, build_direct, check, describe, export, lint, new, pack, plot, replay_calls, self_test
 from .diagnosis import doctor, program_libraries
 from .errors import FtnPytorchError
 from .system import installation, trial
@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     help_doctor = "list what is installed and found, with a verdict and a cure for each"
     options = commands.add_parser("doctor", aliases=["diagnose"], help=help_doctor, description=help_doctor)
     options.add_argument("--json", action="store_true", help="for programs")
+    options.add_argument("--test", action="store_true", help="run what programs do, and end with PASSED or FAILED")
     text = "a program: say what its libraries do to torch, without running it"
     options.add_argument("program", nargs="?", help=text)
     for name, (module, text) in _COMMANDS.items():
@@ -76,6 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except FtnPytorchError as failure:
             print(f"{chosen.command}: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
             return 2
+    if chosen.test:
+        if chosen.json or chosen.program:
+            parser.error("doctor --test takes neither --json nor a program")
+        return self_test.run()
     found = doctor.findings({})
     if chosen.program:
         found += program_libraries.of_program(chosen.program)

@@ -205,8 +205,10 @@ bool add_to_scope(int64_t tensor) {
 }
 
 bool records_gradients(Tensor& tensor) {
-  return !tensor.is_plain_memory() && opened_engine() && engine_of(tensor).describe(tensor).requires_grad &&
-         engine().computes_gradients();
+  if (tensor.is_plain_memory()) return false;
+  // Parameters of a saved model may be there before any operation has opened an engine.
+  if (!opened_engine() && !tensor.in_torch().is_of_libtorch()) return false;
+  return engine_of(tensor).describe(tensor).requires_grad && engine().computes_gradients();
 }
 
 }  // namespace fpt

@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs").glob("**/*.md")]
+    [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")]
+    + [*(ROOT / "docs").glob("**/*.md")]
     + [*(ROOT / "examples").glob("*/README.md")]
 )
 # Their blocks are followed one after the other, by test_tutorial.py and test_tools.py.

@@ -166,6 +166,16 @@ def test_command(prefix: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_installed_copy_tests_itself(prefix: Path, tmp_path: Path) -> None:
+    """Among the tests is a Fortran program that is compiled against the copy."""
+    command = (prefix / "bin" / "ftn_pytorch", "doctor", "--test")
+    said = run(*command, cwd=tmp_path, FTN_PYTORCH_PYTHON=sys.executable)
+    assert "\npassed     Fortran program: compiled by " in said and said.endswith("\nPASSED\n")
+    failed = attempt(*command, cwd=tmp_path, FTN_PYTORCH_PYTHON=sys.executable, FC="/bin/false")
+    assert failed.returncode == 1 and failed.stdout.endswith("\nFAILED: Fortran program\n")
+
+
+@pytest.mark.slow
 def test_a_new_project(prefix: Path, tmp_path: Path) -> None:
     """It is built against the package, and its own tests pass: the loss falls, and a restart gives the same numbers."""
     run(prefix / "bin" / "ftn_pytorch", "new", "wind", cwd=tmp_path)

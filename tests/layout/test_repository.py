@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What holds for all files: one version, short files, no traces of a machine, tests beside what they test."""
 
+import configparser
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -14,6 +16,7 @@ TRACKED = [
     if (ROOT / name).is_file()
 ]
 TEXTS = [path for path in TRACKED if b"\0" not in path.read_bytes()]
+CHANGES = (ROOT / "CHANGELOG.md").read_text()
 CODE = {".c", ".h", ".cpp", ".hpp", ".f90", ".fypp", ".py", ".cmake", ".sh"}
 
 
@@ -162,3 +165,40 @@ def test_programs_are_built_with_what_runs_their_recordings(program, build_dir: 
         ["ninja", "-C", build_dir, "-t", "inputs", program], capture_output=True, text=True, check=True
     ).stdout
     assert re.search(r"/_ftn_pytorch_recording\S*\.so$", graph, re.MULTILINE)
+
+
+def test_metadata_agree() -> None:
+    """Version, date, authors and keywords stand in three files, each for its readers."""
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+    citation = (ROOT / "CITATION.cff").read_text()
+    meta = json.loads((ROOT / "codemeta.json").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    said = {name: re.search(rf"^{name}: (.+)$", citation, re.M)[1] for name in ("version", "date-released", "license")}
+    assert said["version"] == meta["version"] == re.search(r"^## (\d.+) \((.+)\)$", CHANGES, re.M)[1]
+    assert said["date-released"] == meta["datePublished"] == re.search(r"^## (\d.+) \((.+)\)$", CHANGES, re.M)[2]
+    assert meta["license"].endswith(f"/{said['license']}") and project["license"] == said["license"]
+    authors = re.findall(r"^  - name: (.+)$", citation, re.M)
+    assert authors == [each["name"] for each in meta["author"]] == [each["name"] for each in project["authors"]]
+    keywords = re.findall(r"^  - (?!name)(.+)$", citation, re.M)
+    assert keywords == meta["keywords"] == project["keywords"]
+
+
+def test_no_tool_has_settings_in_two_files() -> None:
+    tomllib = pytest.importorskip("tomllib")
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    tools = {section.partition(":")[0] for section in settings.sections()}
+    assert tools == {"mypy", "coverage"}
+    assert not tools & set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"])
+    for name in tools:
+        assert f"{name}==" in (ROOT / "cmake" / "requirements-check.txt").read_text()
+
+
+def test_forms_name_commands_and_pages_that_are_there() -> None:
+    forms = [path for path in TEXTS if "ISSUE_TEMPLATE" in name_of(path) or path.name == "pull_request_template.md"]
+    text = "\n".join(path.read_text() for path in forms)
+    known = (ROOT / "docs" / "commands.md").read_text()
+    commands = re.findall(r"`(?:python -m )?ftn_pytorch (\w+)", text)
+    assert len(forms) == 4 and commands and not [name for name in commands if f"\n## {name}\n" not in known]
+    files = re.findall(r"\b((?:docs/)?[\w-]+\.md)\b", text)
+    assert files and not [name for name in files if not (ROOT / name).is_file()]

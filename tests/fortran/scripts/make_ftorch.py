@@ -65,8 +65,22 @@ class Asks(nn.Module):
         return torch.ones_like(x) if torch.is_grad_enabled() else 2 * torch.ones_like(x)
 
 
+class Split(nn.Module):
+    """Twice the input, and zeros."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return 2 * x, 0 * x
+
+
+class Total(nn.Module):
+    """The sum, which is a scalar."""
+
+    def forward(self, x):
+        return x.sum()
+
+
 def write_models():
-    for model in (Scaled(), Two(), Picture(), Dropped(), Permuted(), Asks()):
+    for model in (Scaled(), Two(), Picture(), Dropped(), Permuted(), Asks(), Split(), Total()):
         torch.jit.script(model).save(f"ftorch_{type(model).__name__.lower()}.pt")
 
 
