@@ -10,28 +10,31 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ._version import __version__
-from .commands import bench, build_direct, check, describe, export, lint, new, pack, plot, replay_calls, self_test
+from .commands import build_direct, check, export, lint, new, pack, plot, self_test
 from .diagnosis import doctor, program_libraries
 from .errors import FtnPytorchError
 from .system import installation, trial
 
 # Each has add_arguments and run.
 _COMMANDS = {
-    "check": (check, "call the functions of a script as a Fortran program would, and report results, errors and times"),
-    "bench": (bench, "measure what a script, or a saved model, costs on each path"),
+    "check": (
+        check,
+        "call the functions of a script as a Fortran program would, and report results, errors and times; measure each "
+        "path, list what a saved recording holds, or make recorded calls again, and compare",
+    ),
     "export": (export, "write a network of a script to a file that Fortran loads, and check it"),
-    "describe": (describe, "list what a saved recording holds: functions, arguments, operators, numbers of optimizers"),
     "build-direct": (build_direct, "compile what runs saved models and recorded steps, for the torch at hand"),
     "pack": (pack, "write the bytecode of all modules that a script imports to one file, for starts of many ranks"),
     "lint": (
         lint,
         "find arguments of torch_in and its like in Fortran sources that compilers accept and that go wrong",
     ),
-    "replay": (replay_calls, "run calls again that FTN_PYTORCH_RECORD has recorded, and compare"),
     "plot": (plot, "draw what ftn_pytorch.kit.Log has written: losses, learning rate, time, drift"),
     "new": (new, "write a project of Fortran and Python that trains a closure, to begin with"),
 }
 
+# What forms of check were called. They are known until the next minor version.
+_FORMER = {"bench": "check --time", "describe": "check", "replay": "check"}
 
 # What build systems ask for.
 _PLACES = {
@@ -64,11 +67,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("program", nargs="?", help=text)
     for name, (module, text) in _COMMANDS.items():
         module.add_arguments(commands.add_parser(name, help=text, description=text))
+    for name, words in _FORMER.items():
+        former = commands.add_parser(name, description=f"the former name of {words}")
+        check.add_arguments(former)
+        former.set_defaults(time="--time" in words)
     chosen = parser.parse_args(arguments)
     if chosen.place and chosen.command is None:
         return _print_place(*_PLACES[chosen.place])
     if chosen.command is None or chosen.place:
         parser.error(f"give one of --version, --{', --'.join(_PLACES)}, doctor, {', '.join(_COMMANDS)}")
+    if chosen.command in _FORMER:
+        print(
+            f"note: {chosen.command} is {_FORMER[chosen.command]} now, and the former name goes with the next minor "
+            "version",
+            file=sys.stderr,
+        )
+        chosen.command = "check"
     if chosen.command in _COMMANDS:
         try:
             # What a script writes belongs to its runs, which no command changes.

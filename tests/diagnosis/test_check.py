@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``python -m ftn_pytorch check`` and ``bench``: hooks called through the library, without a Fortran program."""
+"""``python -m ftn_pytorch check``: hooks called through the library, without a Fortran program, and their times."""
 
 import json
 import os
@@ -207,10 +207,10 @@ def test_library_that_is_not_there(command, script, tmp_path) -> None:
 
 
 def measured(run, *arguments) -> dict:
-    return json.loads(run("bench", *arguments, "--json").stdout)
+    return json.loads(run("check", "--time", *arguments, "--json").stdout)
 
 
-def test_bench_of_a_script(run, script, saved_model) -> None:
+def test_times_of_a_script(run, script, saved_model) -> None:
     report = measured(run, script, "--input", "32x16")
     assert report["parameters"] == 68 and report["parameter_bytes"] == 272
     assert report["flops"]["forward"] == 2 * 32 * 16 * 4 and report["flops"]["train"] > report["flops"]["forward"]
@@ -225,7 +225,7 @@ def test_bench_of_a_script(run, script, saved_model) -> None:
 
 
 @pytest.mark.slow
-def test_bench_tells_what_is_not_recorded(run, script) -> None:
+def test_times_tell_what_is_not_recorded(run, script) -> None:
     script.write_text(SCRIPT.replace("return False, loss", "return loss.item() < 1e-9, loss"))
     report = measured(run, script, "--input", "32x16")
     assert "is not recorded: " in report["warnings"][0]
@@ -233,37 +233,37 @@ def test_bench_tells_what_is_not_recorded(run, script) -> None:
     assert row["path"] == "ftn_pytorch, recorded" and row["seconds"] is None and "is not recorded" in row["note"]
 
 
-def test_bench_for_people_and_of_a_saved_model(run, saved_model) -> None:
-    lines = run("bench", saved_model, "--input", "3x2:float64").stdout.splitlines()
+def test_times_for_people_and_of_a_saved_model(run, saved_model) -> None:
+    lines = run("check", "--time", saved_model, "--input", "3x2:float64").stdout.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")] == ["direct", "python"]
 
 
 @pytest.mark.slow
-def test_bench_says_why_a_path_is_missing(run, script) -> None:
+def test_times_say_why_a_path_is_missing(run, script) -> None:
     script.write_text(SCRIPT + "other = torch.nn.Linear(2, 2)\n")
     (row,) = (row for row in measured(run, script, "--input", "32x16")["rows"] if row["function"] == "network")
     assert row["note"] == "the script has net, other: choose one with --network"
     rows = measured(run, script, "--input", "32x16", "--network", "other")["rows"]
     (row,) = (row for row in rows if row["function"] == "other")
     assert "mat1 and mat2" in row["note"] and row["seconds"] is None
-    text = run("bench", script, "--input", "32x16", "--network", "none", code=2).stderr
+    text = run("check", "--time", script, "--input", "32x16", "--network", "none", code=2).stderr
     assert "--network none: the script has net, other" in text
 
 
-def test_bench_of_a_script_with_numpy(run, script) -> None:
+def test_times_of_a_script_with_numpy(run, script) -> None:
     script.write_text("import numpy\ndef ftn_pytorch_forward(x): return 2 * x\n")
     report = measured(run, script, "--input", "32x16")
     assert [row["path"] for row in report["rows"]] == ["Python", "ftn_pytorch"]
     assert all(row["note"] == "" for row in report["rows"])
 
 
-def test_bench_tells_other_numbers(run, script) -> None:
+def test_times_tell_other_numbers(run, script) -> None:
     script.write_text("import torch\ndef ftn_pytorch_forward(x): return x + torch.rand(())\n")
     rows = measured(run, script, "--input", "32x16")["rows"]
     assert "draws random numbers" in rows[1]["note"]
 
 
-def test_bench_of_training_alone(run, script) -> None:
+def test_times_of_training_alone(run, script) -> None:
     script.write_text("def ftn_pytorch_train(x, target): return False, float(((x[:, :1] - target) ** 2).mean())\n")
     (row,) = measured(run, script, "--input", "32x16")["rows"]
     assert row["seconds"] is None and "name some with --target" in row["note"]
@@ -274,7 +274,7 @@ def test_bench_of_training_alone(run, script) -> None:
     assert all("ValueError" in row["note"] and row["seconds"] is None for row in rows)
 
 
-def test_bench_of_a_function_that_fails_after_some_calls(run, script) -> None:
+def test_times_of_a_function_that_fails_after_some_calls(run, script) -> None:
     script.write_text(
         "calls = []\ndef ftn_pytorch_forward(x):\n    calls.append(1)\n    return {1: x}[len(calls) < 9]\n"
     )
@@ -291,14 +291,15 @@ def recording(run, script, tmp_path):
 
 
 def test_a_saved_recording_is_described_unless_it_is_damaged(run, recording) -> None:
-    lines = run("describe", recording).stdout.splitlines()
+    lines = run("check", recording).stdout.splitlines()
     assert lines[0].startswith("closure.ftr: recorded from closure.py, torch 2.") and "bytes" in lines[0]
     assert lines[1].startswith("  ftn_pytorch_forward(x float32 (B, 16)): ") and "operators" in lines[1]
     assert lines[2].startswith("  ftn_pytorch_train(x float32 (B, 16), target float32 (B, 4)): ")
-    assert lines[-1].startswith("numbers of optimizers: optimizer.0.lr = 0.1")
-    listed = run("describe", recording, "--operators").stdout.splitlines()
+    assert lines[4].startswith("numbers of optimizers: optimizer.0.lr = 0.1")
+    assert lines[-1].endswith(" operators fit") and "runs it" in lines[-1]
+    listed = run("check", recording, "--operators").stdout.splitlines()
     assert "       1 aten::mse_loss" in listed and set(lines) < set(listed)
-    report = json.loads(run("describe", recording, "--json").stdout)
+    report = json.loads(run("check", recording, "--json").stdout)
     assert report["bytes"] == recording.stat().st_size and report["numbers"]["optimizer.0.lr"] == 0.1
     # Two parameters, their gradients, and the random state of NumPy in bytes.
     assert report["arrays"] == 5 and report["elements"] == 2 * 68 + 4 * 624
@@ -306,19 +307,19 @@ def test_a_saved_recording_is_described_unless_it_is_damaged(run, recording) -> 
     content = bytearray(recording.read_bytes())
     content[len(content) // 2] ^= 1
     recording.write_bytes(content)
-    assert "FTN_PYTORCH_ERR_CORRUPT" in run("describe", recording, code=2).stderr
+    assert "FTN_PYTORCH_ERR_CORRUPT" in run("check", recording, code=1).stdout
     assert "FTN_PYTORCH_ERR_CORRUPT" in run("check", recording, "--input", "32x16", code=2).stderr
 
 
-@pytest.mark.parametrize("name, text", [("net.pt", "net.pt is no "), ("nowhere.ftr", "FTN_PYTORCH_ERR_FILE")])
+@pytest.mark.parametrize("name, text", [("net.pt", "give --input"), ("nowhere.ftr", "FTN_PYTORCH_ERR_FILE")])
 def test_what_cannot_be_described(run, saved_model, name, text) -> None:
     saved_model.rename(saved_model.with_name("net.pt"))
-    assert text in run("describe", saved_model.with_name(name), code=2).stderr
+    assert text in run("check", saved_model.with_name(name), code=2).stderr
 
 
 def test_a_checkpoint_is_not_described(run, script, python_here, tmp_path) -> None:
     python_here("import closure, ftn_pytorch\nftn_pytorch.Checkpoint(net=closure.net).save('net.ckpt')")
-    assert "holds no functions" in run("describe", tmp_path / "net.ckpt", code=2).stderr
+    assert "holds parameters, but no program" in run("check", tmp_path / "net.ckpt", code=2).stderr
 
 
 def test_a_saved_recording_is_checked(run, recording) -> None:
@@ -333,10 +334,68 @@ def test_a_saved_recording_is_checked(run, recording) -> None:
     assert "FTN_PYTORCH_ERR_SHAPE" in report["calls"][1]["failure"] and not report["is_fine"]
 
 
-def test_bench_of_a_saved_recording(run, recording) -> None:
+def test_times_of_a_saved_recording(run, recording) -> None:
     rows = measured(run, recording, "--input", "32x16")["rows"]
     assert [(row["function"], row["path"]) for row in rows[1::2]] == [("forward", "python"), ("train", "python")]
     assert [row["path"] for row in rows] == ["direct", "python"] * 2
     assert all(row["seconds"] > 0 and row["note"] == "" for row in rows)
     (_, _, one, other) = measured(run, recording, "--input", "32x16", "--target", "32x3")["rows"]
     assert all(row["seconds"] is None and "its recordings take" in row["note"] for row in (one, other))
+
+
+def test_arrays_that_the_script_declares(run, script) -> None:
+    script.write_text(SCRIPT + "ftn_pytorch_shapes = {'x': ('n', 16)}\n")
+    assert checked(run, script)["calls"][0]["arguments"] == ["x: float32 (8, 16), Fortran (16, 8)"]
+    assert measured(run, script)["inputs"] == ["x=8x16:float32"]
+    script.write_text(SCRIPT)
+    for words in ((), ("--time",)):
+        text = run("check", script, *words, code=2).stderr
+        assert "FTN_PYTORCH_ERR_ARGUMENT: give --input, or declare ftn_pytorch_shapes" in text
+
+
+def test_targets_that_a_script_declares_which_only_trains(run, script) -> None:
+    shapes = "ftn_pytorch_shapes = {'x': (4, 16), 'target': (4, 1)}\n"
+    script.write_text(shapes + "def ftn_pytorch_train(x, target): return False, float((x[:, :1] - target).sum())\n")
+    train = checked(run, script)["calls"][0]
+    assert train["arguments"] == ["x: float32 (4, 16), Fortran (16, 4)", "target: float32 (4, 1), Fortran (1, 4)"]
+    assert train["failure"] == "" and train["finished"] is False
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (
+            ("closure.py", "--input", "3", "--call", "0"),
+            "--call is for a folder of recorded calls, and this is a scrip",
+        ),
+        (
+            ("closure.py", "--input", "3", "--network", "net"),
+            "--network is for --time, and this is a script or a saved",
+        ),
+        (
+            ("closure.py", "--input", "3", "--time", "-o", "3"),
+            "--output is for a script or a saved model, and this is -",
+        ),
+        ((".", "--dtype", "float32"), "and this is a folder of recorded calls"),
+        (
+            (".", "--json"),
+            "--json is for --time or a saved recording without --input or a script or a saved model, and",
+        ),
+    ],
+)
+def test_options_that_are_for_something_else(run, script, arguments, text) -> None:
+    told = run("check", *arguments, code=2).stderr
+    assert "FTN_PYTORCH_ERR_ARGUMENT" in told and text in told
+
+
+def test_former_names_say_the_new_one_once(run, script, tmp_path) -> None:
+    run("export", script, "--to", "recording", "--input", "32x16", "--output", "closure.ftr")
+    former = run("describe", "closure.ftr", "--json")
+    assert former.stdout == run("check", "closure.ftr", "--json").stdout
+    assert former.stderr.count("note: describe is check now") == 1
+    former = run("replay", tmp_path, "--call", "2", code=2)
+    assert former.stderr.count("note: replay is check now") == 1 and "holds no record.json" in former.stderr
+    script.write_text("import numpy\ndef ftn_pytorch_forward(x): return 2 * x\n")
+    former = run("bench", script, "--input", "32x16", "--json")
+    assert [row["path"] for row in json.loads(former.stdout)["rows"]] == ["Python", "ftn_pytorch"]
+    assert former.stderr.count("note: bench is check --time now") == 1

@@ -57,19 +57,22 @@ SHAPES = ("--input", "32x16", "--target", "32x4")
 HOOKS = ("closure.py", "--to", "recording", *SHAPES)
 CALLS = {
     "doctor": [(0,)],
-    "check": [(0, "closure.py", *SHAPES)],
-    "bench": [(0, "closure.py", *SHAPES)],
+    "check": [
+        (0, "closure.py", *SHAPES),
+        (0, "closure.py", *SHAPES, "--time"),
+        (2, "run/state.one"),
+        (0, "run/calls"),
+        (0, "run/calls", "--call", "2", "--alone"),
+    ],
     "export": [
         (0, "closure.py:net", "--to", "pt", "--input", "32x16", "-o", "made/net.pt"),
         (0, "closure.py:net", "--to", "pt2", "--input", "32x16", "-o", "made/net.pt2", "--checkpoint", "run/state"),
         (2, *HOOKS, "-o", "made/net.ftr"),
         (2, *HOOKS, "-o", "made/net.ftr", "--checkpoint", "run/state.one"),
     ],
-    "describe": [(2, "run/state.one")],
     "build-direct": [(2, "--into", "made")],
     "pack": [(0, "closure.py", *SHAPES, "-o", "made/closure.pack")],
     "lint": [(0, "program.f90")],
-    "replay": [(0, "run/calls"), (0, "run/calls", "--call", "2", "--alone")],
     "plot": [(2, "run"), (0, "run", "-o", "made/picture")],
     "new": [(0, "made/project")],
 }

@@ -29,7 +29,7 @@ def test_ten_calls_are_recorded_by_default(run, script, tmp_path) -> None:
 
 def test_replay_gives_the_same(run, script, tmp_path, command) -> None:
     run(f"load={script}", "forward", "train", "out", "call=fails", RECORD="calls")
-    lines = command("replay", tmp_path / "calls").stdout.splitlines()
+    lines = command("check", tmp_path / "calls").stdout.splitlines()
     assert lines == [
         "call 1: weather.ftn_pytorch_forward: the same",
         "call 2: weather.ftn_pytorch_train: the same",
@@ -44,7 +44,7 @@ def test_replay_of_a_changed_script_names_the_difference(run, script, tmp_path, 
     changed.write_text(
         script.read_text().replace("2 * x", "2 * x + 1").replace("3 * x", "4 * x").replace("+ 0.5", "+ 1")
     )
-    done = command("replay", tmp_path / "calls", "--script", changed, code=1)
+    done = command("check", tmp_path / "calls", "--script", changed, code=1)
     first, second, third = done.stdout.splitlines()
     assert first.endswith("differs from the recording by up to 1")
     assert second.endswith("changed arguments /1/out differs from the recording by up to 6")
@@ -54,7 +54,7 @@ def test_replay_of_a_changed_script_names_the_difference(run, script, tmp_path, 
 def test_copy_runs_where_the_script_has_changed(run, script, tmp_path, command) -> None:
     run(f"load={script}", "forward", RECORD="calls")
     script.write_text("def ftn_pytorch_forward(x): return x\n")
-    done = command("replay", tmp_path / "calls")
+    done = command("check", tmp_path / "calls")
     assert "has changed since: the copy of the recording runs" in done.stderr
     assert done.stdout.endswith("the same\n")
 
@@ -78,23 +78,23 @@ def test_training_with_random_numbers_is_replayed(run, tmp_path, command) -> Non
     path = tmp_path / "training.py"
     path.write_text(STATE)
     run(f"load={path}", *["train"] * 4, RECORD="calls")
-    assert command("replay", tmp_path / "calls").stdout.count("the same") == 4
-    assert command("replay", tmp_path / "calls", "--call", 3).stdout == "call 3: training.ftn_pytorch_train: the same\n"
+    assert command("check", tmp_path / "calls").stdout.count("the same") == 4
+    assert command("check", tmp_path / "calls", "--call", 3).stdout == "call 3: training.ftn_pytorch_train: the same\n"
     # without the calls before it the network is another
-    assert "differs" in command("replay", tmp_path / "calls", "--call", 3, "--alone", code=1).stdout
+    assert "differs" in command("check", tmp_path / "calls", "--call", 3, "--alone", code=1).stdout
 
 
 def test_a_call_that_ended_the_program_can_be_run_again(run, script, tmp_path, command) -> None:
     run(f"load={script}", "forward", "call=crash", RECORD="calls", code=-signal.SIGSEGV)
     harmless = tmp_path / "harmless.py"
     harmless.write_text(script.read_text().replace("ctypes.string_at(0)", "pass"))
-    done = command("replay", tmp_path / "calls", "--call", 2, "--script", harmless)
+    done = command("check", tmp_path / "calls", "--call", 2, "--script", harmless)
     assert "nothing to compare with: the program ended in this call" in done.stdout
 
 
 def test_debugger_stops_in_the_function(run, script, tmp_path, command) -> None:
     run(f"load={script}", "forward", RECORD="calls")
-    done = command("replay", tmp_path / "calls", "--pdb", cold=True, input="p 'shape', x.shape\ncontinue\n")
+    done = command("check", tmp_path / "calls", "--pdb", cold=True, input="p 'shape', x.shape\ncontinue\n")
     assert "-> return 2 * x" in done.stdout
     assert "('shape', (2, 3))" in done.stdout
 
@@ -102,8 +102,8 @@ def test_debugger_stops_in_the_function(run, script, tmp_path, command) -> None:
 def test_ranks_have_folders_of_their_own(run, script, tmp_path, command) -> None:
     ranks = {"PMI_SIZE": "2", "PMI_RANK": "1"}
     run(f"load={script}", "forward", RECORD="calls", environment=ranks)
-    assert command("replay", tmp_path / "calls" / "rank-1").stdout.endswith("the same\n")
-    assert "name one of its folders rank-1" in command("replay", tmp_path / "calls", code=2).stderr
+    assert command("check", tmp_path / "calls" / "rank-1").stdout.endswith("the same\n")
+    assert "name one of its folders rank-1" in command("check", tmp_path / "calls", code=2).stderr
 
 
 def test_an_older_recording_is_kept(run, script, tmp_path) -> None:
@@ -124,9 +124,9 @@ def test_recording_changes_nothing_of_the_call(run, script, tmp_path) -> None:
 
 
 def test_what_cannot_be_replayed_is_told(tmp_path, command) -> None:
-    assert "holds no record.json" in command("replay", tmp_path, code=2).stderr
+    assert "holds no record.json" in command("check", tmp_path, code=2).stderr
     (tmp_path / "record.json").write_text('{"format": 99}')
-    assert "its format is 99" in command("replay", tmp_path, code=2).stderr
+    assert "its format is 99" in command("check", tmp_path, code=2).stderr
 
 
 def test_strided_arrays_come_back_as_they_were(tmp_path) -> None:

@@ -122,7 +122,8 @@ def help_of(*command: str) -> str:
 
 
 def check_subcommand(arguments: list[str], page: Path) -> None:
-    """Options are those of its help; argparse knows nothing of files."""
+    """Options are those of its help; argparse knows nothing of files. A former name is not shown to anybody."""
+    assert arguments[0] not in command_line._FORMER
     text = help_of(arguments[0])
     for option in arguments[1:]:
         assert not option.startswith("--") or re.search(rf"{option}\b", text), f"no option {option}"
@@ -166,6 +167,12 @@ def test_the_page_has_all_options(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert listed or "no options" in sections_of_the_page()[name]
 
 
+@pytest.mark.parametrize("name", command_line._COMMANDS)
+def test_output_has_the_same_short_form_everywhere(name: str) -> None:
+    text = help_of(name)
+    assert ("--output" in text) == ("-o " in text)
+
+
 @pytest.mark.parametrize("block", blocks("sh"), ids=lambda block: block.name)
 def test_sh(block: Block) -> None:
     found = commands(block)
@@ -194,6 +201,7 @@ def test_programs_of_the_commands_are_there(program: str) -> None:
         "cmake --preset devel",
         "ctest --test-dir build/dev -R example_error",
         "python -m ftn_pytorch doctor --xml",
+        "python -m ftn_pytorch bench closure.py",
         "python examples/none.py",
         "build/dev/examples/errors/error examples/errors",
         "cmake --build --preset dev --target nothing",

@@ -232,7 +232,7 @@ def test_torchfort_without_python(compiler: Compiler, build_dir: Path, tmp_path:
         warnings.simplefilter("ignore")
         torch.jit.script(net).save(tmp_path / "net.pt")
         torch.jit.script(Weighted()).save(tmp_path / "loss.pt")
-    said = compiler.run(TORCHFORT.format(the_block_with("CosineAnnealingLR\"").text), python="/there/is/none")
+    said = compiler.run(TORCHFORT.format(the_block_with('CosineAnnealingLR"').text), python="/there/is/none")
 
     u = torch.sin(torch.arange(1, 301, dtype=torch.float32)).reshape(100, 3)
     v, weight = 2 * u - u.roll(-1, 1), 1 + u.abs()

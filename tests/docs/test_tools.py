@@ -34,13 +34,16 @@ def walk(build_dir: Path, tmp_path: Path) -> Walk:
     return walk
 
 
-def test_check_and_bench(walk: Walk) -> None:
-    for heading in ("check", "bench", "describe"):
-        blocks = blocks_below(COMMANDS, heading)
-        walk.follow(blocks)
-        command, shown = (block.text for block in blocks[-2:])
-        printed = walk.run("bash", "-ec", command.splitlines()[-1])
-        assert without_numbers(printed)[1:] == without_numbers(shown)[1:], "the first line may name the machine"
+def test_check(walk: Walk) -> None:
+    blocks = blocks_below(COMMANDS, "check")
+    shown = {block: after for block, after in zip(blocks, blocks[1:]) if not after.language}
+    assert len(shown) == 3
+    for block in blocks[:-1]:  # the last one is for calls that the reader has recorded
+        walk.follow([block])
+        if block in shown:
+            printed = walk.run("bash", "-ec", block.text.splitlines()[-1])
+            wanted = without_numbers(shown[block].text)
+            assert without_numbers(printed)[1:] == wanted[1:], "the first line may name the machine"
     walk.follow(blocks_below(PAGE, "Model Explorer"))
     assert (walk.folder / "closure.pt2").is_file()
 

@@ -39,7 +39,7 @@ def call(runner, *args, **kwargs):
 
 def replay(tmp_path, monkeypatch, *arguments):
     monkeypatch.setattr(call_recorder, "recorder", lambda: None)
-    return __main__.main(["replay", str(tmp_path / "calls"), *arguments])
+    return __main__.main(["check", str(tmp_path / "calls"), *arguments])
 
 
 def test_replay_gives_the_same(load, recorder, tmp_path, monkeypatch, capsys):

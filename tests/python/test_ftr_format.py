@@ -292,7 +292,7 @@ def check(tmp_path, capsys):
 
 @pytest.mark.usefixtures("extension")
 def test_the_command_check_lists_what_a_file_holds_and_says_which_torch_runs_it(check):
-    status, told = check(ftr_written.small_file())
+    status, told = check(ftr_written.small_file(), "--operators")
     assert status == 0
     for line in (
         "scale.ftr: recorded from scale.py, torch 2.13.0, 7,071 bytes",
@@ -300,12 +300,12 @@ def test_the_command_check_lists_what_a_file_holds_and_says_which_torch_runs_it(
         "       1 aten::mul.Tensor",
         "state: 1 arrays, 3 elements",
         "settings: default_dtype = float32, deterministic = False, matmul_precision = highest, cudnn_tf32 = True",
-        "with torch 2.13.0, for any torch whose operators fit",
+        ", for any torch whose operators fit",
         f"torch {torch.__version__} runs it: the schemas of 1 operator fit",
     ):
         assert line in told
     report = json.loads(check(ftr_written.small_file(), "--json")[1])
-    assert report["is_fine"] and report["content"]["functions"][0]["operators"] == {"aten::mul.Tensor": 1}
+    assert report["is_fine"] and report["functions"][0]["operators"] == {"aten::mul.Tensor": 1}
     assert report["settings"]["matmul_precision"] == "highest"
 
 
@@ -329,7 +329,7 @@ def test_the_command_check_needs_a_reader(check, monkeypatch):
 
 def test_the_command_check_asks_for_arrays_where_a_file_is_a_script(write, capsys):
     assert __main__.main(["check", write("no_recording.py", "def ftn_pytorch_forward(x): return x")]) == 2
-    assert "describe them with --input" in capsys.readouterr().err
+    assert "give --input, or declare ftn_pytorch_shapes" in capsys.readouterr().err
     assert __main__.main(["check", "nowhere.ftr"]) == 2
     assert "FTN_PYTORCH_ERR_FILE" in capsys.readouterr().err
 

@@ -8,13 +8,14 @@ program meets. Arrays are NumPy arrays in C order: ``x[i, j]`` here is ``x(j, i)
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..system import installation
+from ..system import installation, process
 from ..values import dtypes
 
 _ARGUMENT = ctypes.c_int64 * 32  # fpt_arg: 256 bytes that only the library looks into
@@ -193,6 +194,12 @@ class Module:
 
 def _text(address: int | None, length: int) -> str:
     return ctypes.string_at(address, length).decode("utf-8", "replace") if address else ""
+
+
+def note_others() -> None:
+    """Say on standard error that others compute, before times are measured."""
+    if note := process.busy():
+        print(f"note: {note}", file=sys.stderr)
 
 
 def seconds_per_call(calls: Sequence[Callable[[], Any]], budget: float = 0.3, rounds: int = 7) -> list[float]:

@@ -38,6 +38,10 @@ class InputSpec:
             )
         return cls(tuple(map(int, sizes.split("x"))), chosen, name)
 
+    def __str__(self) -> str:
+        sizes = "x".join(map(str, self.shape)) or "scalar"
+        return f"{self.name}={sizes}:{self.dtype}".removeprefix("=")
+
     def example(self, torch: Any, rows: int | None = None) -> Any:
         """Random values; integers are 0 or 1, so that they may be indices. ``rows`` replaces the first size."""
         shape = self.shape if rows is None or not self.shape else (rows, *self.shape[1:])
@@ -92,15 +96,16 @@ def add_dtype(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_inputs(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """The option for inputs, which other commands have, too; ``default`` says what is taken without it."""
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """The option for inputs."""
     parser.add_argument(
         "--input",
         action="append",
-        required=not default,
+        default=[],
         metavar="[NAME=]SHAPE[:DTYPE]",
         help="an input in the axis order of Python, such as x=32x16:float64 for an array x(16,32) of Fortran; float32 "
-        "if it names no type; once for each input, with all names or none" + f"; default: {default}" * bool(default),
+        "if it names no type; once for each input, with all names or none; default: what ftn_pytorch_shapes of the "
+        "script declares",
     )
 
 

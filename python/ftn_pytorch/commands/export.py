@@ -12,11 +12,10 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import FtnPytorchError, message, missing_package, summary
-from ..opening import open_runner
 from ..runners.base import Runner
 from ..runners.models.aoti import TORCH_VERSION
 from ..script import loading
@@ -24,7 +23,8 @@ from ..script.framework import import_torch
 from ..system import files, private_names
 from ..values import dtype_name, dtypes
 from . import export_check, tracing
-from .example_inputs import InputSpec, add_config, config_in, config_of
+from .example_inputs import InputSpec, add_config
+from .opened import opened_in_python
 
 _REALS = tuple(name for name in dtypes.OF_CODE.values() if "float" in name)
 
@@ -118,7 +118,7 @@ def run(chosen: argparse.Namespace) -> int:
         return export_recording.run(chosen, output)
     torch = import_torch(chosen.source)
     # The runner keeps the name of the script, by which torch finds its sources.
-    runner, module = opened(torch, chosen.source, config_of(chosen), chosen.checkpoint)
+    runner, module = _opened(torch, chosen)
     module.eval()
     own = _own_type(module)
     specs = [InputSpec.parse(text, chosen.dtype or own) for text in chosen.input]
@@ -183,27 +183,23 @@ def _output(chosen: argparse.Namespace) -> str:
     return output
 
 
-def opened(torch: Any, source: str, config: Mapping[str, Any], checkpoint: str | None = None) -> tuple[Runner, Any]:
+def _opened(torch: Any, chosen: argparse.Namespace) -> tuple[Runner, Any]:
     """A script that is loaded and set up, and the module that ``script.py:name`` means in it.
 
-    FILE, HOOK, or what the script raises. ``checkpoint``: the script is set up with the config of that, too, restored,
-    and must have the module under that name.
+    FILE, HOOK, or what the script raises. With ``--checkpoint`` it must have the module under that name.
     """
+    source = chosen.source
     script, colon, name = source.rpartition(":")
     if not colon or not name:
         raise FtnPytorchError("ARGUMENT", f"{source!r} names no network: write script.py:name")
-    path = loading.find(script)
-    kept = {} if checkpoint is None else config_in(checkpoint)
-    runner = open_runner(path, {}, {**kept, **config})
-    if checkpoint is not None:
-        runner.restore(checkpoint)
-    found = runner.value(name)
+    runner = opened_in_python(script, {}, chosen)
+    path, found = runner.path, runner.value(name)
     if found is None:
         there = ", ".join([*runner.networks(), *runner.functions()])
         raise FtnPytorchError("HOOK", f"{path} has no {name!r}; it has {there or 'nothing that can be called'}")
     if isinstance(found, torch.nn.Module):
         return runner, found
-    if checkpoint is not None:
+    if chosen.checkpoint is not None:
         raise FtnPytorchError(
             "HOOK",
             f"{path}: {name!r} is no network but a {type(found).__name__}, and what it made would be a new one: with "

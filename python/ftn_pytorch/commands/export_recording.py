@@ -18,17 +18,16 @@ from typing import Any
 
 from ..checkpoint import file
 from ..errors import FtnPytorchError
-from ..opening import open_runner
 from ..recording.comparison import is_same
 from ..recording.recorded_call import Tape
 from ..recording.returned import parts
 from ..saved import any_batch, writing
 from ..saved.portable import GRADIENT, Plain, Unsavable
 from ..saved.saved_recording import load_recording
-from ..script import loading
 from ..script.conventions import FORWARD, TRAIN
 from . import export_check
-from .example_inputs import InputSpec, config_in, config_of
+from .example_inputs import InputSpec
+from .opened import opened_in_python
 
 _CALLS = 12
 """Two as they are, one recorded, three checked, and as many again where a step of an optimizer goes another way."""
@@ -43,12 +42,7 @@ def run(chosen: argparse.Namespace, output: str) -> int:
     dtype = chosen.dtype or "float32"
     inputs = [InputSpec.parse(text, dtype) for text in chosen.input]
     targets = [InputSpec.parse(text, dtype, "--target") for text in chosen.target]
-    config = config_of(chosen)
-    if chosen.checkpoint is not None:
-        config = {**config_in(chosen.checkpoint), **config}
-    runner: Any = open_runner(loading.find(source), {"record": True}, config)
-    if chosen.checkpoint is not None:
-        runner.restore(chosen.checkpoint)
+    runner = opened_in_python(source, {"record": True}, chosen)
     hooks = {FORWARD: inputs}
     if targets:
         hooks[TRAIN] = [*inputs, *targets]

@@ -7,31 +7,24 @@ Programs read it where FTN_PYTORCH_PACK names it. It holds no code of the script
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from types import ModuleType
-from typing import Any
 
 from ..errors import FtnPytorchError
-from ..script import conventions, loading
+from ..script import loading
 from ..script.conventions import FORWARD, TRAIN
 from ..system import files, pack
-from .c_interface import Array, Library, Module
-from .check import module_of, named_targets
-from .example_inputs import InputSpec, add_config, add_dtype, add_inputs, add_target, config_of, named_specs
+from .c_interface import Result
+from .example_inputs import add_config, add_dtype, add_inputs, add_target
+from .opened import Opened, opened
 from .packed_modules import PackedModules
-
-_ANY_SIZE = 8
-"""For sizes of ``ftn_pytorch_shapes`` that have a name or none."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("script", help="a Python script, or a saved model that Python runs")
+    parser.add_argument("file", metavar="script", help="a Python script, or a saved model that Python runs")
     parser.add_argument("-o", "--output", metavar="FILE", help="default: the stem of the script, and .pack")
-    add_inputs(parser, default="what ftn_pytorch_shapes of the script declares")
+    add_inputs(parser)
     add_target(parser)
     add_config(parser)
     add_dtype(parser)
@@ -42,11 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the script, and write the file."""
-    script = loading.find(chosen.script)
+    script = loading.find(chosen.file)
     output = _output(chosen, script)
     folders = _search_path()
-    with contextlib.redirect_stdout(sys.stderr):  # what the script prints
-        called = _run(script, chosen)
+    options = {"background": True} if chosen.background else {}
+    with opened(chosen, is_model=False, options=options) as one:
+        called = _called(one)
     packed = PackedModules(folders)
     with files.replaced(output) as stream:
         size = packed.write(stream, script)
@@ -70,44 +64,16 @@ def _search_path() -> list[str]:
     return [folder for folder in sys.path if os.path.isabs(folder) and folder not in own]
 
 
-def _run(script: str, chosen: argparse.Namespace) -> str:
-    """Load the script, and call its hooks as a program does: what was called."""
-    options: dict[str, Any] = {"dtype": chosen.dtype}
-    if chosen.background:
-        options["background"] = True
-    module = Library().load(script, False, options, config_of(chosen))
-    names = [name for name in (FORWARD, TRAIN) if module.has(name)]
-    source = module_of(script)
-    specs = named_specs(chosen.input or [], "--input") or _declared(source, names)
-    if not specs:
+def _called(one: Opened) -> str:
+    """One call of each hook, as a program makes them: what was called."""
+    if not one.inputs:
         return "no call: give --input, or declare ftn_pytorch_shapes, for what the first call imports"
-    given = [(spec.name, spec.array()) for spec in specs]
-    aims = [(spec.name, spec.array()) for spec in named_specs(chosen.target, "--target")]
-    if names == [TRAIN] and not chosen.input:
-        given, aims = given[:-1], given[-1:]
-    return " and ".join(_called(module, source, names, given, aims)) or "no call"
-
-
-def _called(module: Module, source: Any, names: Iterable[str], given: list[Array], aims: list[Array]) -> Iterator[str]:
-    """Make one call of each; yields what was called."""
-    if FORWARD in names:
-        results = module.forward(given)
-        aims = aims or [("", each.zeros()) for each in results if each.is_array]
-        yield FORWARD
-    if TRAIN in names and module.backend == "script" and aims:
-        module.train_call(given, named_targets(source, given, aims))()
-        yield TRAIN
-
-
-def _declared(script: ModuleType | None, names: Iterable[str]) -> list[InputSpec]:
-    """Arrays for the first hook all of whose parameters have a shape in ``ftn_pytorch_shapes``."""
-    shapes = {} if script is None else vars(script).get(conventions.SHAPES, {})
-    for name in names if shapes else ():
-        signature = conventions.signature_of(getattr(script, name))
-        if signature is None:
-            continue
-        needed = [each.name for each in signature.parameters.values() if each.default is each.empty]
-        if needed and all(isinstance(shapes.get(each), tuple) for each in needed):
-            sizes = [[size if isinstance(size, int) else _ANY_SIZE for size in shapes[each]] for each in needed]
-            return [InputSpec(tuple(size), "float32", name) for name, size in zip(needed, sizes)]
-    return []
+    given, called = one.given(), []
+    results: list[Result] = []
+    if FORWARD in one.hooks:
+        results, _, _ = one.forward(given)
+        called.append(FORWARD)
+    if TRAIN in one.hooks and (aims := one.aims(results)):
+        one.train(given, aims)()
+        called.append(TRAIN)
+    return " and ".join(called) or "no call"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from ..errors import FtnPytorchError
@@ -41,24 +40,18 @@ def broadcast(network: Any) -> None:
     by_mpi = ours is not None and not process_group.is_made_for(ours)
     with torch.no_grad():
         for tensor in named.values():
-            plain = bytes_of(tensor).cpu()
-            size = len(plain)
-            # words, of which the last one need not be full
-            words = torch.zeros(-(-size // 4) * 4, dtype=torch.uint8, device="cpu")
-            words[:size] = plain
             if by_mpi and ours is not None:
-                ours.share_memory(ctypes.c_void_p(words.data_ptr()), len(words) // 4, _NAME, words)
+                ours.broadcast_tensor(tensor, 0, purpose=_NAME)
             else:
                 with process_group.exchange(_NAME):
-                    _by_group(words, tensor.device)
-            if size:
-                tensor.copy_(words[:size].view(tensor.dtype).reshape(tensor.shape))
+                    _by_group(tensor)
 
 
-def _by_group(words: Any, device: Any) -> None:
-    """A group has one kind of memory, that of what it is asked for."""
+def _by_group(tensor: Any) -> None:
+    """As bytes, which all groups send."""
     from torch import distributed
 
-    there = words.to(device)
+    there = bytes_of(tensor).clone()
     distributed.broadcast(there, 0, group=process_group.require_group(_NAME))
-    words.copy_(there)
+    if len(there):
+        tensor.copy_(there.view(tensor.dtype).reshape(tensor.shape))

@@ -11,11 +11,12 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
 from ..system import private_names, process
+from ..system.tensor_bytes import bytes_of
 from . import mpi, processes
 
 # Seconds until a rank counts as one that never comes; that of torch.distributed.
@@ -121,9 +122,13 @@ class Communicator:
             self._share(words, root, purpose, end)
         return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
 
+    def gather_bytes(self, data: bytes, *, purpose: str) -> list[bytes]:
+        """The data of all ranks, on all ranks, by two calls of MPI; see ``broadcast``."""
+        return self._exchanged(data, purpose, "all", ())
+
     def gather(self, text: str, *, purpose: str) -> list[str]:
-        """The texts of all ranks, on all ranks, by two calls of MPI; see ``broadcast``."""
-        found = self._exchanged(text.encode("utf-8", "surrogateescape"), purpose, "all", ())
+        """The texts of all ranks, on all ranks; see ``gather_bytes``."""
+        found = self.gather_bytes(text.encode("utf-8", "surrogateescape"), purpose=purpose)
         return [each.decode("utf-8", "surrogateescape") for each in found]
 
     def collect(self, data: bytes, root: int, *, purpose: str) -> list[bytes]:
@@ -166,14 +171,40 @@ class Communicator:
         count, first = ctypes.c_int32(len(words)), ctypes.c_int32(root)
         self.exchange("mpi_ibcast_", (words, count, self.kind_of_integers(purpose), first), purpose, end)
 
-    def share_memory(self, address: ctypes.c_void_p, words: int, purpose: str, kept: Any) -> None:
-        """Words of four bytes at an address of rank 0, into that of the others; see ``broadcast``."""
+    def share_memory(self, address: ctypes.c_void_p, words: int, root: int, purpose: str, kept: Any) -> None:
+        """Words of four bytes at an address of one rank, into that of the others; see ``broadcast``."""
         end = time.monotonic() + self.timeout
-        kind, root = self.kind_of_integers(purpose), ctypes.c_int32(0)
+        kind, first = self.kind_of_integers(purpose), ctypes.c_int32(root)
         for begin in range(0, words, _MOST_WORDS):
             place = ctypes.c_void_p((address.value or 0) + 4 * begin)
             count = ctypes.c_int32(min(_MOST_WORDS, words - begin))
-            self.exchange("mpi_ibcast_", (place, count, kind, root), purpose, end, kept)
+            self.exchange("mpi_ibcast_", (place, count, kind, first), purpose, end, kept)
+
+    def broadcast_tensor(self, tensor: Any, root: int, *, purpose: str) -> None:
+        """The elements of a tensor of one rank in that of all, bit for bit; see ``broadcast``."""
+        import torch
+
+        plain = bytes_of(tensor).cpu()
+        size = len(plain)
+        # words, of which the last one need not be full
+        words = torch.zeros(-(-size // 4) * 4, dtype=torch.uint8, device="cpu")
+        words[:size] = plain
+        self.share_memory(ctypes.c_void_p(words.data_ptr()), len(words) // 4, root, purpose, words)
+        if size:
+            tensor.copy_(words[:size].view(tensor.dtype).reshape(tensor.shape))
+
+    def part(self, ranks: Sequence[int]) -> Communicator:
+        """A communicator of some of its ranks, in this order, which all of these and no others make at one time."""
+        purpose = "new_group"
+        refuse_threads(purpose)
+        own, made, tag = self.group(), ctypes.c_int32(), ctypes.c_int32(0)
+        chosen = mpi.group_of(own, ranks, purpose)
+        mpi.call("mpi_comm_create_group_", purpose, *map(ctypes.c_int32, (self.handle, chosen)), tag, made)
+        for each in (own, chosen):
+            mpi.call("mpi_group_free_", purpose, ctypes.c_int32(each))
+        found = Communicator(made.value)
+        found.timeout = self.timeout
+        return found
 
     @staticmethod
     def kind_of_integers(purpose: str) -> ctypes.c_int32:

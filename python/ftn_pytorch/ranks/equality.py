@@ -97,11 +97,8 @@ def _strided(tensor: Any) -> list[Any]:
 
 
 def gathered(text: str, purpose: str) -> list[str]:
-    """The texts of all ranks, by their process group, or by MPI as long as there is none."""
-    ours = communicator.current()
-    if ours is not None and not process_group.is_made_for(ours):
-        return ours.gather(text, purpose=purpose)
-    return process_group.gather(text, process_group.require_group(purpose), purpose)
+    """The texts of all ranks of the module at work; see ``texts_of_all``."""
+    return process_group.texts_of_all(communicator.current(), text, purpose)
 
 
 def _listed(names: Iterable[str]) -> str:

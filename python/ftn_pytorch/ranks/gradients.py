@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Set
 from typing import Any
 
@@ -96,63 +97,43 @@ def average_gradients(network: Any, group: Any = None, *, samples: int | None = 
     given: Iterable[Any] = network.parameters() if isinstance(network, torch.nn.Module) else network
     parameters = [parameter for parameter in given if parameter.requires_grad]
     by_mpi = _calls_of_mpi(network, parameters) if group is None else None
-    if by_mpi is None:
+    if by_mpi is not None:
+        average = by_mpi.average
+    else:
         group = process_group.require_group(_NAME) if group is None else group
-    calls = None if by_mpi is not None else _calls(network, parameters, group)
+        average = functools.partial(_average_in_group, group, _calls(network, parameters, group))
     with torch.no_grad():
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             elif parameter.grad.layout is not torch.strided:
                 parameter.grad = parameter.grad.to_dense()
-        if by_mpi is not None:
-            _average_by_mpi(parameters, by_mpi, samples)
-            return
-        share = None if samples is None or not parameters else _share(samples, parameters[0].device, group)
+        share = None
+        if samples is not None and parameters:
+            # A number of Python, which ends a recording. Averages of shares are sums if they are that much larger
+            device = "cpu" if by_mpi is not None else parameters[0].device
+            mine = torch.full((1,), float(samples), dtype=torch.float64, device=device)
+            share = samples / max(float(average(mine)), _LEAST)
         for dtype in dict.fromkeys(parameter.grad.dtype for parameter in parameters):
             gradients = [parameter.grad for parameter in parameters if parameter.grad.dtype == dtype]
             flat = [gradient.reshape(-1) for gradient in gradients]
             if share is not None:
                 flat = [each * share if samples else torch.zeros_like(each) for each in flat]
-            if calls is not None:
-                calls.count()
-                flat.append(calls.mine.to(dtype=dtype, device=flat[0].device))
-            total = _sum(torch.cat(flat), group)
-            if calls is not None:
-                total, seen = total.split([total.numel() - group.size(), group.size()])
-                total = calls.check(seen, total)
-            if share is None:
-                total = total / group.size()
-            parts = total.split([gradient.numel() for gradient in gradients])
+            parts = average(torch.cat(flat)).split([gradient.numel() for gradient in gradients])
             for gradient, part in zip(gradients, parts):
                 gradient.copy_(part.view_as(gradient))
 
 
-def _average_by_mpi(parameters: list[Any], calls: sums.CallsOfMpi, samples: int | None) -> None:
-    """All gradients, in host memory, one sum for each type."""
+def _average_in_group(group: Any, calls: _Calls | None, flat: Any) -> Any:
+    """By a process group. Each rank has a place for its calls behind the numbers; ``calls``: None for one rank."""
     import torch
 
-    share = None
-    if samples is not None and parameters:
-        # A number of Python, which ends a recording. Averages of shares are sums if they are that much larger
-        mine = torch.full((), float(samples), dtype=torch.float64, device="cpu")
-        share = samples / max(float(calls.average(mine)), _LEAST)
-    for dtype in dict.fromkeys(parameter.grad.dtype for parameter in parameters):
-        gradients = [parameter.grad for parameter in parameters if parameter.grad.dtype == dtype]
-        flat = [gradient.reshape(-1) for gradient in gradients]
-        if share is not None:
-            flat = [each * share if samples else torch.zeros_like(each) for each in flat]
-        parts = calls.average(torch.cat(flat)).split([gradient.numel() for gradient in gradients])
-        for gradient, part in zip(gradients, parts):
-            gradient.copy_(part.view_as(gradient))
-
-
-def _share(samples: int, device: Any, group: Any) -> float:
-    """Samples of this rank as a part of those of all ranks. A number of Python, which ends a recording."""
-    import torch
-
-    count = torch.full((), float(samples), dtype=torch.float64, device=device)
-    return samples / max(1.0, float(_sum(count, group)))
+    if calls is None:
+        return _sum(flat, group) / group.size()
+    calls.count()
+    total = _sum(torch.cat([flat, calls.mine.to(dtype=flat.dtype, device=flat.device)]), group)
+    total, seen = total.split([flat.numel(), group.size()])
+    return calls.check(seen, total) / group.size()
 
 
 def _sum(tensor: Any, group: Any) -> Any:
@@ -165,14 +146,12 @@ def _calls_of_mpi(network: Any, parameters: list[Any]) -> sums.CallsOfMpi | None
 
     What was averaged by MPI before stays so: a recording has it, on this rank or on others.
     """
-    from torch import distributed
-
     of_network = _of_network(parameters)
     described = _described(parameters)
     known = of_network.get(("MPI", described))
     if known is not None and known.ours() is not None:
         return _noted(known)
-    if distributed.is_available() and distributed.is_initialized():
+    if process_group.is_there():
         return None
     ours = communicator.of_one_group()
     if ours is None or not all(each.is_cpu for each in parameters):

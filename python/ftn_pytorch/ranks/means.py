@@ -26,13 +26,12 @@ def all_reduce_mean(x: Any) -> Any:
     another call.
     """
     import torch
-    from torch import distributed
 
     if not (x.is_floating_point() or x.is_complex()):
         raise FtnPytorchError("DTYPE", f"{_NAME}: the average of {x.dtype} is none; give it as floating-point numbers")
     given = x.detach()
     with torch.no_grad():
-        is_in_group = distributed.is_available() and distributed.is_initialized()
+        is_in_group = process_group.is_there()
         calls = _calls_of_mpi(is_in_group) if given.is_cpu else None
         if calls is not None:
             failed_calls.averaged(calls)
@@ -51,10 +50,9 @@ def combine(flat: Any, operation: str, purpose: str) -> Any:
     call it.
     """
     import torch
-    from torch import distributed
 
     with torch.no_grad():
-        is_in_group = distributed.is_available() and distributed.is_initialized()
+        is_in_group = process_group.is_there()
         calls = _calls_of_mpi(is_in_group)
         if calls is not None:
             failed_calls.averaged(calls)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import FtnPytorchError
 
+BACKEND = "ftn_pytorch"
+"""Its name as a backend of torch.distributed; see ``mpi_group``."""
 # Behind an integer, for an MPI with integers of 8 bytes.
 _UNTOUCHED = 0x5A5A5A5A << 32
 
@@ -77,3 +79,10 @@ def integer_of(name: str, purpose: str, *given: int) -> int:
     answer = ctypes.c_int32()
     call(name, purpose, *map(ctypes.c_int32, given), answer)
     return answer.value
+
+
+def group_of(group: int, ranks: Sequence[int], purpose: str) -> int:
+    """A handle of some ranks of a group, in their order."""
+    count, made = ctypes.c_int32(len(ranks)), ctypes.c_int32()
+    call("mpi_group_incl_", purpose, ctypes.c_int32(group), count, (ctypes.c_int32 * len(ranks))(*ranks), made)
+    return made.value

@@ -67,19 +67,15 @@ class NodeCommunicator(Communicator):
         self._sum(words, purpose)
         return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
 
-    def gather(self, text: str, *, purpose: str) -> list[str]:
-        found = self._of_all(text.encode("utf-8", "surrogateescape"), purpose)
-        return [each.decode("utf-8", "surrogateescape") for each in found]
-
     def collect(self, data: bytes, root: int, *, purpose: str) -> list[bytes]:
         """As ``Communicator.collect``, but the data of all ranks goes to all of them."""
         roots = _words(self.size)
         roots[self.rank] = root
         self._sum(roots, purpose)
-        everything = self._of_all(data, purpose)
+        everything = self.gather_bytes(data, purpose=purpose)
         return [data for data, of in zip(everything, roots) if of == self.rank] or [b""]
 
-    def _of_all(self, data: bytes, purpose: str) -> list[bytes]:
+    def gather_bytes(self, data: bytes, *, purpose: str) -> list[bytes]:
         lengths = _words(self.size)
         lengths[self.rank] = len(data)
         self._sum(lengths, purpose)
@@ -90,10 +86,10 @@ class NodeCommunicator(Communicator):
         everything = bytes(memoryview(words).cast("B"))
         return [everything[_WORD * begin : _WORD * begin + length] for begin, length in zip(begins, lengths)]
 
-    def share_memory(self, address: ctypes.c_void_p, words: int, purpose: str, kept: Any) -> None:
-        """Bits of rank 0 and zeros of the others add up to those bits."""
+    def share_memory(self, address: ctypes.c_void_p, words: int, root: int, purpose: str, kept: Any) -> None:
+        """Bits of one rank and zeros of the others add up to those bits."""
         moved = _words(-(-words // 2))
-        if self.rank == 0:
+        if self.rank == root:
             ctypes.memmove(moved, address, 4 * words)
         self._sum(moved, purpose)
         ctypes.memmove(address, moved, 4 * words)

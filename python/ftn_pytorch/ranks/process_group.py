@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import FtnPytorchError, summary
 from . import communicator
 from .communicator import TIMEOUT, Communicator
+from .mpi import BACKEND
 
 _NAME = "init_process_group"
 # Of torch beside connections, and of what is opened soon.
@@ -34,8 +35,10 @@ def init_process_group(backend: str | None = None, timeout: float | datetime.tim
     so no variable such as MASTER_ADDR has to be set; where it is set, it is the name of the host of rank 0.
     Nothing happens if the group is there already. It is destroyed when the program ends.
 
-    backend: of torch.distributed; by default torch's own choice, gloo for the CPU and nccl for GPUs. timeout: seconds
-    that this, and later each operation of the group, ``require_equal`` and ``restore`` wait for other ranks.
+    backend: of torch.distributed; by default torch's own choice, gloo for the CPU and nccl for GPUs. "ftn_pytorch" is
+    the MPI of the program: no socket is opened, no thread of the script can use it, and what averages by MPI without a
+    group goes on to do so. timeout: seconds that this, and later each operation of the group, ``require_equal`` and
+    ``restore`` wait for other ranks.
     ARGUMENT without a communicator, or if there is a group of other ranks; PYTHON if a rank does not come.
     """
     from torch import distributed
@@ -54,10 +57,16 @@ def init_process_group(backend: str | None = None, timeout: float | datetime.tim
         return
     limit = timeout if isinstance(timeout, datetime.timedelta) else datetime.timedelta(seconds=timeout)
     ours.timeout = limit.total_seconds()
-    _make_room_for_connections(ours)
-    store = _store(ours, limit)
+    group = ours.group()
+    if backend == BACKEND:
+        from . import mpi_group
+
+        store = mpi_group.store(ours)
+    else:
+        _make_room_for_connections(ours)
+        store = _store(ours, limit)
     distributed.init_process_group(backend, store=store, rank=ours.rank, world_size=ours.size, timeout=limit)
-    _made_for[:] = [ours.group()]
+    _made_for[:] = [group]
     _of_group.clear()
     _of_group.add(ours)
     atexit.unregister(_destroy)
@@ -86,11 +95,23 @@ def require_group(purpose: str) -> Any:
     return distributed.group.WORLD
 
 
-def is_made_for(ours: Communicator) -> bool:
-    """True if there is a group already, and it is of the ranks of this communicator."""
+def is_there() -> bool:
+    """True if there is a group by which averages go: one over the MPI of the program is no other way than MPI."""
     from torch import distributed
 
-    return distributed.is_available() and distributed.is_initialized() and _is_of_group(ours)
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_backend() != BACKEND
+
+
+def is_made_for(ours: Communicator) -> bool:
+    """True if there is such a group already, and it is of the ranks of this communicator."""
+    return is_there() and _is_of_group(ours)
+
+
+def texts_of_all(ours: Communicator | None, text: str, purpose: str) -> list[str]:
+    """The texts of all ranks, by their process group, or by MPI as long as there is none."""
+    if ours is not None and not is_made_for(ours):
+        return ours.gather(text, purpose=purpose)
+    return gather(text, require_group(purpose), purpose)
 
 
 def gather(text: str, group: Any, purpose: str) -> list[str]:

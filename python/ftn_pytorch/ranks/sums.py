@@ -80,7 +80,7 @@ def mean(ours: Communicator, x: Any, network: int) -> Any:
     if ours.size == 1:
         ours.calls[network] += 1
         return x.clone(memory_format=torch.contiguous_format)
-    averages = combined(ours, _real(x), "sum", network, purpose) / ours.size
+    averages = combined(ours, real(x), "sum", network, purpose) / ours.size
     if x.is_complex():
         return torch.view_as_complex(averages.reshape(*x.shape, 2))
     return averages.reshape(x.shape).to(x.dtype)
@@ -89,7 +89,7 @@ def mean(ours: Communicator, x: Any, network: int) -> Any:
 def combined(ours: Communicator, flat: Any, operation: str, network: int, purpose: str) -> Any:
     """Sums over the ranks ("sum"), or the largest numbers of them ("max", without NaN), and errors as of ``mean``.
 
-    flat: one row of float32 or float64 in host memory. purpose: what errors call this.
+    flat: one row of float32, float64 or int64 in host memory. purpose: what errors call this.
     """
     import torch
 
@@ -210,7 +210,7 @@ def _of_number(number: int) -> Communicator:
     return found
 
 
-def _real(x: Any) -> Any:
+def real(x: Any) -> Any:
     """All numbers of a tensor in one row, complex ones as pairs, narrow ones in single precision."""
     import torch
 
@@ -223,7 +223,7 @@ def _real(x: Any) -> Any:
 def _reduced(ours: Communicator, tensor: Any, operation: str, purpose: str) -> Any:
     import torch
 
-    flat = _real(tensor).contiguous()
+    flat = real(tensor).contiguous()
     total = torch.empty_like(flat)
     kind = str(flat.dtype).removeprefix("torch.")
     _reduce(ours, operation, kind, flat.data_ptr(), total.data_ptr(), flat.numel(), purpose, (flat, total))

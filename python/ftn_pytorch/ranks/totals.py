@@ -54,11 +54,7 @@ def _exchanged(marks: list[float], values: Any, operation: str, purpose: str) ->
 
 def _refuse(alike: str, purpose: str) -> Any:
     """FORMAT. What told of it is the same on all ranks, so all come here."""
-    ours = communicator.of_one_group()
-    if ours is not None and not process_group.is_made_for(ours):
-        texts = ours.gather(alike, purpose=purpose)
-    else:
-        texts = process_group.gather(alike, process_group.require_group(purpose), purpose)
+    texts = process_group.texts_of_all(communicator.of_one_group(), alike, purpose)
     other = next((rank for rank, text in enumerate(texts) if text != texts[0]), 0)
     raise FtnPytorchError(
         "FORMAT",

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""``python -m ftn_pytorch replay``: run recorded calls again without Fortran, and compare what comes out."""
+"""``check`` of a folder of recorded calls: they are made again without Fortran, and what comes out is compared."""
 
 from __future__ import annotations
 
 import functools
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,23 +22,12 @@ from ..values import differences, random_states
 _LEAST_TOLERANCE = 1e-9
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("folder", type=Path, help="folder that FTN_PYTORCH_RECORD named, of one rank")
-    parser.add_argument("--call", type=int, metavar="N", help="compare this call only; those before it run, too")
-    parser.add_argument("--alone", action="store_true", help="with --call: do not run the calls before it")
-    parser.add_argument(
-        "--pdb", action="store_true", help="stop in the debugger at the first line of each compared call"
-    )
-    parser.add_argument("--script", metavar="FILE", help="run this file in place of the recorded one")
-
-
 def run(chosen: Namespace) -> int:
     """Run the calls: 0 if all compared ones agree, 1 if one differs. FILE if there is nothing that can be run."""
     try:
-        return RecordedCalls(chosen.folder, chosen.script).run(chosen.call, chosen.alone, chosen.pdb)
+        return RecordedCalls(Path(chosen.file), chosen.script).run(chosen.call, chosen.alone, chosen.pdb)
     except (OSError, ValueError, KeyError) as failure:
-        raise FtnPytorchError("FILE", f"{chosen.folder} cannot be replayed: {failure}") from failure
+        raise FtnPytorchError("FILE", f"{chosen.file} cannot be replayed: {failure}") from failure
 
 
 class RecordedCalls:

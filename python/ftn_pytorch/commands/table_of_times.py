@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What ``bench`` has found, and the table of it."""
+"""What ``check --time`` has found, and the table of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Row:
     """To the first row of the same function."""
     load_seconds: float | None = None
     memory: int | None = None
-    """By how many bytes the resident memory of the process has grown from before the load to the first result."""
+    """By how many bytes the memory of the process has grown from before the load to the first result."""
     note: str = ""
     """Why there is no time, or what is special."""
 
@@ -34,7 +34,7 @@ class Report:
     machine: dict[str, Any] = field(default_factory=dict)
     load_seconds: float = 0.0
     memory: int = 0
-    """By how many bytes the resident memory has grown by loading the file, torch included."""
+    """By how many bytes the memory has grown by loading the file, torch included."""
     parameters: int = 0
     parameter_bytes: int = 0
     flops: dict[str, int] = field(default_factory=dict)
