@@ -113,9 +113,9 @@ def exchange(purpose: str) -> Iterator[None]:
         if "Duplicate GPU" in str(failure):
             raise FtnPytorchError(
                 "DEVICE",
-                f"{purpose}: two ranks use the same GPU, and NCCL refuses that. Name it device='cuda:local' in load and "
-                "in ftn_pytorch_init, so that each rank of a node has its own; train on the host where a node has more "
-                "ranks than GPUs",
+                f"{purpose}: two ranks use the same GPU, and NCCL refuses that. Name it device='cuda:local' in load "
+                "and in ftn_pytorch_init, so that each rank of a node has its own; train on the host where a node has "
+                "more ranks than GPUs",
             ) from failure
         raise FtnPytorchError(
             "PYTHON",
