@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "ftn_pytorch"
 FLOORS = [
     {"errors", "_version"},
     {"system"},
-    {"values", "ranks"},
+    {"values", "ranks", "compiling"},
     {"recording", "script"},
     {"checkpoint", "tensors"},
     {"kit", "halo", "saved"},

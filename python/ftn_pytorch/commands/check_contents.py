@@ -42,8 +42,8 @@ def is_meant(path: str) -> bool:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Tell: 0 if this torch runs the file, 1 if it is damaged, no saved recording, or for another torch. FILE: it cannot
-    be read; IMPORT: nothing here runs saved recordings."""
+    """Tell: 0 if this torch runs the file, 1 if it is damaged, no saved recording, or for another torch. FILE: it
+    cannot be read; IMPORT: nothing here runs saved recordings."""
     path = loading.find(chosen.file)
     here = str(import_torch(path).__version__)
     try:

@@ -169,7 +169,7 @@ def _difference(after: State, result: Any, found: Any, tolerance: float) -> str:
     pairs = [("a result", *pair) for pair in both]
     for name, value, again in (*pairs, *after.numbers()):
         if not is_same(value, again, tolerance):
-            return f"{name} is {_shown(value)}, and {_shown(again)} from the recording{_apart(value, again)}"
+            return f"{name} is {_shown(value)}, and {_shown(again)} from the recording{apart(value, again)}"
     return ""
 
 
@@ -188,7 +188,7 @@ def _first_difference(tape: Tape, inputs: list[Any], recorder: Recorder, toleran
                         f"{step.name} ({step.place}) gives other numbers each time that it is given the same, as "
                         "what adds up in no fixed order does: allow for that with recorded(tolerance=...); "
                     )
-                shown = f"{_shown(value)}, and {_shown(other)} from the recording{_apart(value, other)}"
+                shown = f"{_shown(value)}, and {_shown(other)} from the recording{apart(value, other)}"
                 return f"{step.name} ({step.place}) gives {shown}; "
     return ""
 
@@ -261,7 +261,7 @@ def _told(failure: Exception) -> str:
     return TOO_LITTLE if is_of_memory(failure) else f"the recording fails: {str(failure).partition(chr(10))[0]}"
 
 
-def _apart(value: Any, other: Any) -> str:
+def apart(value: Any, other: Any) -> str:
     """How far two tensors are from each other, where that can be said."""
     tensors = [each for each in (value, other) if isinstance(each, torch.Tensor)]
     if len(tensors) < 2 or value.shape != other.shape or value.numel() < 2 or not value.is_floating_point():

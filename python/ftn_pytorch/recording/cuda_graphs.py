@@ -25,7 +25,7 @@ from ..system import log, private_names
 from . import comparison
 from .collectives import asks_ranks
 from .device_turns import Turns, turns_of
-from .memory_spans import Spans, has_gaps, like, span_of
+from .memory_spans import Overlaps, has_gaps, like
 from .recorded_call import Tape
 from .recorder import ALONE
 from .tape import is_move
@@ -96,8 +96,7 @@ class GraphReplay:
         self._addresses: tuple = ()
         self._staged: Any = None
         """Event after which buffers in host memory may be written again."""
-        self._written = Spans(tensor for (tensor,) in tape.written)
-        self._used = Spans(tensor for (tensor,) in tape.outside)
+        self._overlaps = Overlaps(tape)
         self._copies_gradients = False
         self._asks_ranks = asks_ranks(tape)
         self.captures = 0
@@ -143,7 +142,7 @@ class GraphReplay:
             self._addresses = addresses
         place = addresses
         if addresses != self._addresses:
-            if self._overlap(inputs):  # which copies would not
+            if self._overlaps.are_in(inputs):  # which copies would not
                 return None
             place = tuple([address % _ALIGNED for address in addresses])
         captured = self._graphs.get(place)
@@ -187,18 +186,6 @@ class GraphReplay:
         for buffer, tensor in zip(buffers, inputs):
             if buffer is not None:
                 buffer.copy_(tensor)
-
-    def _overlap(self, inputs: list[Any]) -> bool:
-        """True where an array lies in memory that the call writes through something else."""
-        spans = [span_of(tensor) for tensor in inputs]
-        if any(self._written.meet(*span) for span in spans):
-            return True
-        for place in self._tape.written_inputs:
-            begin, end = spans[place]
-            others = spans[:place] + spans[place + 1 :]
-            if self._used.meet(begin, end) or any(one < end and begin < other for one, other in others):
-                return True
-        return False
 
     def _capture(self, place: tuple, inputs: list[Any], numbers: list[float], settings: list[int]) -> _Captured | None:
         """None where there is none, and nothing has changed."""

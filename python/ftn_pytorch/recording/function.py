@@ -13,7 +13,7 @@ import torch
 
 from ..errors import FtnPytorchError
 from ..system import log, private_names, process, thread_recorder
-from . import collectives, comparison, cuda_graphs, extension, late_checks
+from . import collectives, comparison, compiled_steps, cuda_graphs, extension, late_checks
 from .arguments import is_followed, key_of, tensors_in
 from .changes import difference
 from .following import Known
@@ -32,6 +32,7 @@ _DETOUR = 20
 _LASTING = 100
 _TURNS = 4
 _LONGEST_PAUSE = 1000
+_OF_CODE = 1e-5
 _OTHER_ARGUMENTS = (
     "its arguments are of other shapes, types or values in each call: pass a number that changes as a tensor"
 )
@@ -51,6 +52,7 @@ def recorded(
     checks: int = 3,
     tolerance: float = 0.0,
     ignore: Sequence[str] = (),
+    compiled: bool = False,
 ) -> Any:
     """Decorator of a function that computes with tensors only: after some calls it runs without Python.
 
@@ -64,13 +66,19 @@ def recorded(
 
     ignore: names on which no number depends, as messages write them ("self.history"). They are not looked at.
 
+    compiled: let torch's compiler make code of the recording, beside the program. Its numbers may differ from those of
+    the recording by ``tolerance``, or by 1e-5 where that is 0, relative to the largest of a tensor. Where they differ
+    by more, or where it cannot be compiled, the recording goes on, and one warning says why.
+
     The results carry no gradients of parameters; call ``backward`` inside. Where gradients are recorded and an argument
     requires one, where tangents are computed or torch.func transforms the function, it runs as it is, and its results
     are part of the graph. What is returned has the attribute ``recording``, see
     ``RecordedFunction``. ARGUMENT if ``checks`` or ``tolerance`` make no sense.
     """
     if function is None:
-        return functools.partial(recorded, optimizer=optimizer, checks=checks, tolerance=tolerance, ignore=ignore)
+        return functools.partial(
+            recorded, optimizer=optimizer, checks=checks, tolerance=tolerance, ignore=ignore, compiled=compiled
+        )
     if not callable(function):
         raise FtnPytorchError("ARGUMENT", f"recorded is given a {type(function).__name__}, which cannot be called")
     if checks < 0 or tolerance < 0:
@@ -78,7 +86,7 @@ def recorded(
     others = tuple(optimizer) if isinstance(optimizer, (list, tuple)) else (() if optimizer is None else (optimizer,))
     if isinstance(ignore, str) or not all(isinstance(each, str) for each in ignore):
         raise FtnPytorchError("ARGUMENT", f'ignore={ignore!r} must be a list of names, ["self.history"]')
-    recording = RecordedFunction(function, others, checks, tolerance, frozenset(ignore))
+    recording = RecordedFunction(function, others, checks, tolerance, frozenset(ignore), compiled)
 
     # a network has fields, which a function does not need
     @functools.wraps(function, updated=())
@@ -97,7 +105,13 @@ class RecordedFunction:
     """
 
     def __init__(
-        self, function: Callable, others: tuple, checks: int, tolerance: float, ignored: frozenset[str]
+        self,
+        function: Callable,
+        others: tuple,
+        checks: int,
+        tolerance: float,
+        ignored: frozenset[str],
+        is_compiled: bool,
     ) -> None:
         self.name = getattr(function, "__qualname__", type(function).__name__)
         self.obstacle = ""
@@ -107,6 +121,7 @@ class RecordedFunction:
         self._checks = checks
         self._tolerance = tolerance
         self._ignored = ignored
+        self._tolerance_of_code = (tolerance or _OF_CODE) if is_compiled else None
         self._known = Known()
         self._variants: dict[Any, list[Variant]] = {}
         self._ready: tuple[Variant, ...] = ()
@@ -292,6 +307,8 @@ class RecordedFunction:
                 log.info(f"{self.name}: no CUDA graph, because {why}")
             else:
                 variant.replay = cuda_graphs.GraphReplay(replay, tape, self.name, device, trial)
+        elif self._tolerance_of_code is not None:
+            variant.replay = compiled_steps.CompiledReplay(replay, tape, self.name, inputs, self._tolerance_of_code)
         variant.fill = filler(tape.template, tape.left)
         if tape.given or tape.guards or tape.left or tape.rewinds:
             variant.run = whole_run(variant.replay, tape, variant.fill, self._turn)
@@ -299,8 +316,13 @@ class RecordedFunction:
         took = time.perf_counter() - start
         log.info(f"{self.name}: recorded in {took:.2f} s, {self.operations} operations")
         if self._checks == 0:
-            self._ready = (variant, *self._ready)
+            self._make_ready(variant)
         return without_graph(result)
+
+    def _make_ready(self, variant: Variant) -> None:
+        self._ready = (variant, *self._ready)
+        if isinstance(variant.replay, compiled_steps.CompiledReplay):
+            variant.replay.start()
 
     def _check(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
         if variant.late is not None:
@@ -322,7 +344,7 @@ class RecordedFunction:
             variant.postponed = 0
             if variant.checks == 0:
                 variant.late = late_checks.LateChecks(variant.replay, variant.tape)
-                self._ready = (variant, *self._ready)
+                self._make_ready(variant)
         return result if result is NotImplemented else without_graph(result)
 
     def _check_late(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
@@ -344,7 +366,8 @@ class RecordedFunction:
         call = comparison.Call(self._function, args, named)
         if variant.compared is not None:
             return call.both_ways(variant.trial, variant.compared.tape, self._tolerance, variant.compared.receive)
-        return call.both_ways(variant.replay, variant.tape, self._tolerance, (lambda _: None) if looks else None)
+        tolerance = self._tolerance if variant.late is None else self._tolerance_of_code or self._tolerance
+        return call.both_ways(variant.replay, variant.tape, tolerance, (lambda _: None) if looks else None)
 
     def _postpone(self, variant: Variant) -> None:
         variant.postponed += 1

@@ -13,7 +13,7 @@ import torch
 def span_of(tensor: Any) -> tuple[int, int]:
     """Address of the first byte of a tensor, and that behind its last one."""
     begin = tensor.data_ptr()
-    return begin, begin + _reach(tensor) * tensor.element_size()
+    return begin, begin + elements_of(tensor) * tensor.element_size()
 
 
 def like(tensor: Any, aligned: int) -> Any:
@@ -21,16 +21,16 @@ def like(tensor: Any, aligned: int) -> Any:
     kernels are chosen by both. That of a tensor in host memory has its pages locked, and any address."""
     shift = 0 if tensor.is_cpu else tensor.data_ptr() % aligned // tensor.element_size()
     is_host = tensor.is_cpu and torch.cuda.is_available()
-    room = torch.empty(shift + _reach(tensor), dtype=tensor.dtype, device=tensor.device, pin_memory=is_host)
+    room = torch.empty(shift + elements_of(tensor), dtype=tensor.dtype, device=tensor.device, pin_memory=is_host)
     return room.as_strided(tensor.shape, tensor.stride(), shift)
 
 
 def has_gaps(tensor: Any) -> bool:
     """True for a section with other elements of its array between its own."""
-    return _reach(tensor) > tensor.numel()
+    return elements_of(tensor) > tensor.numel()
 
 
-def _reach(tensor: Any) -> int:
+def elements_of(tensor: Any) -> int:
     """Elements from the first one to the last one."""
     return 0 if tensor.numel() == 0 else 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
 
@@ -52,3 +52,24 @@ class Spans:
         """True where they have a byte of this memory."""
         place = bisect_right(self._ends, begin)
         return begin < end and place < len(self._ends) and self._begins[place] < end
+
+
+class Overlaps:
+    """Whether an array that a recording is given lies in memory that the call writes through something else: compiled
+    code, and graphs with buffers, would write it at another time."""
+
+    def __init__(self, tape: Any) -> None:
+        self._written = Spans(tensor for (tensor,) in tape.written)
+        self._used = Spans(tensor for (tensor,) in tape.outside)
+        self._written_inputs = tape.written_inputs
+
+    def are_in(self, inputs: list[Any]) -> bool:
+        spans = [span_of(tensor) for tensor in inputs]
+        if any(self._written.meet(*span) for span in spans):
+            return True
+        for place in self._written_inputs:
+            begin, end = spans[place]
+            others = spans[:place] + spans[place + 1 :]
+            if self._used.meet(begin, end) or any(one < end and begin < other for one, other in others):
+                return True
+        return False

@@ -99,8 +99,9 @@ TABLE = (
         "pickles, exported programs"),
     Option("training", "flag", ".false.",
         "predict in [training mode](formats.md#training-mode)", "TorchScript, pickles", largest=1),
-    Option("record", "flag", ".false.",
-        "[record](recording.md) `ftn_pytorch_forward` and `ftn_pytorch_train`, then run them without Python",
+    Option("record", "flag or text", ".false.",
+        "[record](recording.md) `ftn_pytorch_forward` and `ftn_pytorch_train`, then run them without Python. "
+        '`"compiled"`: as [compiled code](recording.md#compiled-steps) where that can be',
         "scripts"),
     Option("tolerance", "real", "0",
         "with `record`: how far results may differ from those of the script, relative to the largest. 0: bit for bit",

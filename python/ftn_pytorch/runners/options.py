@@ -11,7 +11,11 @@ from ..errors import FtnPytorchError, did_you_mean
 
 USE_DEVICE = 1
 USE_INFERENCE_MODE = 2
-COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_WORDS = {
+    "compile": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
+    "record": ("recorded", "compiled"),
+}
+"""What options may be beside logicals; the first is what true stands for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +34,8 @@ class Options:
     """Files whose reading would run code of theirs are refused."""
     training: bool = False
     """A saved model predicts in training mode."""
-    record: bool = False
-    """The hooks of a script are recorded, see ``recording``."""
+    record: str | None = None
+    """The hooks of a script are "recorded", or "compiled" as well, see ``recording``."""
     tolerance: float = 0.0
     """How far numbers of a recording may be from those of the script, relative to the largest."""
     background: bool = False
@@ -112,10 +116,10 @@ def _checked(name: str, value: Any) -> Any:
     if row.kind == "flag" or (row.kind == "flag or text" and not isinstance(value, str)):
         if not isinstance(value, int) or value not in (0, 1):
             raise FtnPytorchError("ARGUMENT", f"{where} must be a logical, or a number between 0 and 1")
-        return bool(value) if row.kind == "flag" else COMPILE_MODES[0] if value else None
-    if row.kind == "flag or text" and value not in COMPILE_MODES:
-        listed = f"{where} is {value!r}; valid are {', '.join(COMPILE_MODES)}"
-        raise FtnPytorchError("ARGUMENT", listed + did_you_mean(value, COMPILE_MODES))
+        return bool(value) if row.kind == "flag" else _WORDS[name][0] if value else None
+    if row.kind == "flag or text" and value not in _WORDS[name]:
+        listed = f"{where} is {value!r}; valid are {', '.join(_WORDS[name])}"
+        raise FtnPytorchError("ARGUMENT", listed + did_you_mean(value, _WORDS[name]))
     if row.kind == "communicator" and not isinstance(value, int):
         raise FtnPytorchError("ARGUMENT", f"{where} must be a single integer")
     if row.kind == "real" and not (isinstance(value, (int, float)) and 0 <= value < 1):

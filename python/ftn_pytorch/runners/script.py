@@ -143,7 +143,8 @@ class ScriptRunner(Runner):
         from ..recording import recorded
 
         def make() -> Any:
-            made = recorded(function, tolerance=self._options.tolerance)
+            is_compiled = self._options.record == "compiled"
+            made = recorded(function, tolerance=self._options.tolerance, compiled=is_compiled)
             made.recording.name = name  # that of what a decorator has made of it says nothing
             return made
 

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Recordings that run as compiled code, where torch's compiler makes fewer and faster kernels of their operators.
+
+The compiler works beside the program, which goes on with the recording meanwhile. Its code adds up in another order, so
+it is compared with the recording within a tolerance before it is used, and what is outside of that stays recorded.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from ..compiling.compilation import Compilation
+from ..system import log
+from . import comparison
+from .compiled_plan import Memory, Uncompilable, plan_of
+from .memory_spans import Overlaps
+from .recorded_call import Tape
+from .tape import address_of
+
+_CHECKS = 3
+
+
+class CompiledReplay:
+    """Runs like ``Replay`` of the extension: as compiled code, once that is there and was compared with it.
+
+    ``tolerance``: how far numbers of the code may be from those of the recording, relative to the largest of a tensor.
+    """
+
+    def __init__(self, replay: Any, tape: Tape, name: str, inputs: list[Any], tolerance: float) -> None:
+        self._replay, self._tape, self._name, self._tolerance = replay, tape, name, tolerance
+        self._inputs = inputs
+        self._compilation: Compilation | None = None
+        self._code: Any = None
+        self._checks = _CHECKS
+        self._overlaps = Overlaps(tape)
+
+    def start(self) -> None:
+        """The recording is trusted: let the compiler begin."""
+        inputs, self._inputs = self._inputs, []
+        try:
+            self._memory = Memory(self._tape, inputs)
+            self._begin = time.perf_counter()
+            self._compilation = Compilation(plan_of(self._tape, inputs, self._memory))
+        except Uncompilable as reason:
+            self._stay(str(reason))
+
+    def run(self, args: tuple, named: dict[str, Any]) -> Any:
+        """A tuple of tensors, or NotImplemented."""
+        if self._code is None:
+            if self._compilation is None or not self._compilation.wait(0):
+                return self._replay.run(args, named)
+            self._take(self._compilation)
+            return self._replay.run(args, named)
+        if self._checks:
+            return self._checked(args, named)
+        given = self._replay.given(args, named)
+        if given is NotImplemented:
+            return given
+        inputs, numbers, _ = given
+        if self._overlaps.are_in(inputs):
+            return self._replay.run(args, named)
+        results, gradients = self._compute(inputs, numbers)
+        self._replay.settle(inputs, gradients)
+        return results
+
+    def why(self) -> Any:
+        return self._replay.why()
+
+    @property
+    def runs(self) -> int:
+        return self._replay.runs
+
+    @property
+    def is_shared(self) -> bool:
+        return self._replay.is_shared
+
+    @property
+    def check_at(self) -> int:
+        return self._replay.check_at
+
+    @check_at.setter
+    def check_at(self, run: int) -> None:
+        self._replay.check_at = run
+
+    def is_compiled(self) -> bool:
+        """True once calls run as compiled code."""
+        return self._code is not None and not self._checks
+
+    def wait(self, seconds: float) -> bool:
+        """True once the compiler has ended."""
+        return self._compilation is None or self._compilation.wait(seconds)
+
+    def _take(self, compilation: Compilation) -> None:
+        self._compilation = None
+        if compilation.failure:
+            self._stay(compilation.failure)
+            return
+        self._code = compilation.code
+        log.info(f"{self._name}: compiled in {time.perf_counter() - self._begin:.1f} s")
+
+    def _stay(self, why: str) -> None:
+        self._code, self._compilation = None, None
+        log.job_warning(f"{self._name} stays recorded and is not compiled: {why}")
+
+    def _compute(self, inputs: list[Any], numbers: list[float]) -> tuple[tuple, list[Any]]:
+        tensors = [*inputs, *self._memory.tensors]
+        if numbers:
+            tensors.append(torch.tensor(numbers, dtype=torch.float64, device="cpu"))
+        made = self._code.run(tensors)
+        return self._memory.results_of(inputs, made)
+
+    def _checked(self, args: tuple, named: dict[str, Any]) -> Any:
+        """The call from the recording, and then as compiled code on what was there before."""
+        given = self._replay.given(args, named)
+        if given is NotImplemented:
+            return given
+        inputs, numbers, _ = given
+        before = comparison.State(self._tape, inputs)
+        expected = self._replay.run(args, named)
+        if expected is NotImplemented or self._overlaps.are_in(inputs):
+            return expected
+        after = comparison.State(self._tape, inputs)
+        before.restore()
+        try:
+            results, gradients = self._compute(inputs, numbers)
+            self._replay.settle(inputs, gradients)
+            why = self._difference(inputs, expected, results, after)
+        except RuntimeError as failure:
+            why = str(failure).partition("\n")[0]
+        finally:
+            after.restore()
+        self._checks -= 1
+        if why:
+            self._stay(why)
+        return expected
+
+    def _difference(self, inputs: list[Any], expected: tuple, results: tuple, after: comparison.State) -> str:
+        around = [*inputs, *self._memory.tensors]
+        gradients = [parameter.grad for parameter, _, _ in self._tape.gradients_after]
+        of_recording = [gradient for _, gradient in after.gradients]
+        if _shared([*around, *expected, *of_recording]) != _shared([*around, *results, *gradients]):
+            return "a result shares its memory with something that is there, or with another result"
+        pairs = [("a result", *pair) for pair in zip(expected, results)]
+        for what, one, other in (*pairs, *after.numbers()):
+            if not comparison.is_same(one, other, self._tolerance):
+                text = f"{what} differs by more than tolerance={self._tolerance:g} of its largest value"
+                return text + comparison.apart(one, other)
+        return ""
+
+
+def _shared(tensors: list[Any]) -> list[int]:
+    """For each tensor the first one with its memory."""
+    first: dict[int, int] = {}
+    found = []
+    for place, each in enumerate(tensors):
+        address = 0 if each is None else address_of(each)
+        found.append(first.setdefault(address, place) if address else -1)
+    return found
