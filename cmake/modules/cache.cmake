@@ -8,12 +8,10 @@
 set(FTN_PYTORCH_MODULES_CACHE "" CACHE STRING
   "Folder for compiled modules of ftn_pytorch, empty: ftn_pytorch/modules in XDG_CACHE_HOME or ~/.cache; OFF: none")
 mark_as_advanced(FTN_PYTORCH_MODULES_CACHE)
-set(ftn_pytorch_modules_folder "${CMAKE_CURRENT_LIST_DIR}")
 
 function(ftn_pytorch_keep_modules target)
   # in the end, when the project has said with which flags it is compiled
-  cmake_language(EVAL CODE "cmake_language(DEFER CALL _ftn_pytorch_keep_modules [[${target}]]
-    [[${ftn_pytorch_modules_folder}]] [[${ARGN}]])")
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL _ftn_pytorch_keep_modules [[${target}]] [[${ARGN}]])")
 endfunction()
 
 # The folder of the cache; empty where there is none
@@ -39,8 +37,9 @@ function(_ftn_pytorch_key target out)
   cmake_host_system_information(RESULT processor QUERY PROCESSOR_DESCRIPTION) # -march=native
   set(key "ftn_pytorch ${ftn_pytorch_VERSION}, ${CMAKE_SYSTEM_PROCESSOR}, ${processor} $ENV{CRAY_CPU_TARGET}\n")
   foreach(language IN ITEMS Fortran C)
+    get_filename_component(compiler "${CMAKE_${language}_COMPILER}" REALPATH) # f95 is gfortran
     string(APPEND key "${language}: ${CMAKE_${language}_COMPILER_ID} ${CMAKE_${language}_COMPILER_VERSION}, "
-      "${CMAKE_${language}_COMPILER} ${CMAKE_${language}_COMPILER_ARG1}, ${CMAKE_${language}_FLAGS} "
+      "${compiler} ${CMAKE_${language}_COMPILER_ARG1}, ${CMAKE_${language}_FLAGS} "
       "${CMAKE_${language}_FLAGS_${type}}\n")
   endforeach()
   foreach(property IN ITEMS COMPILE_DEFINITIONS COMPILE_FLAGS COMPILE_OPTIONS C_VISIBILITY_PRESET Fortran_FORMAT
@@ -67,7 +66,7 @@ function(_ftn_pytorch_key target out)
   set(${out} "${key}" PARENT_SCOPE)
 endfunction()
 
-function(_ftn_pytorch_keep_modules target folder sources)
+function(_ftn_pytorch_keep_modules target sources)
   _ftn_pytorch_modules_cache(cache)
   _ftn_pytorch_key(${target} key ${sources})
   if(NOT cache OR NOT key)
@@ -96,7 +95,7 @@ function(_ftn_pytorch_keep_modules target folder sources)
     endif()
     file(GLOB objects "${own}/objects/*")
     set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON)
-    set_target_properties(${target} PROPERTIES SOURCES "${folder}/kept.f90;${objects}")
+    set_target_properties(${target} PROPERTIES SOURCES "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kept.f90;${objects}")
     target_include_directories(${target} PUBLIC "$<$<COMPILE_LANGUAGE:Fortran>:${own}/modules>")
     message(STATUS "Modules of ${target}: compiled before, from ${cache}")
   else()
@@ -104,7 +103,7 @@ function(_ftn_pytorch_keep_modules target folder sources)
     file(WRITE "${own}.txt" "${key}")
     add_custom_command(TARGET ${target} POST_BUILD
       COMMAND "${CMAKE_COMMAND}" "-DENTRY=${entry}" "-DKEY=${own}.txt" "-DMODULES=${modules}"
-        "-DOBJECTS=$<TARGET_OBJECTS:${target}>" -P "${folder}/keep.cmake"
+        "-DOBJECTS=$<TARGET_OBJECTS:${target}>" -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/keep.cmake"
       VERBATIM)
   endif()
 endfunction()

@@ -154,3 +154,21 @@ def test_ftorch_takes_its_modules_from_there_too(prefix: Path, tmp_path: Path) -
         run("cmake", "--build", tmp_path / name / "build", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert TAKEN in told and "Modules of ftn_pytorch_ftorch: compiled before" in told
     assert run(tmp_path / "other" / "build" / "program", SCRIPT, cwd=tmp_path) == "15\n"
+
+
+def test_two_folders_of_a_project_find_a_package_each(first: Path, prefix: Path, tmp_path: Path) -> None:
+    """Variables of the first folder are unknown in the second one."""
+    ftorch = prefix / "share" / "ftn_pytorch" / "ftorch"
+    lines = {
+        ".": f"project(two LANGUAGES C Fortran)\nset(CMAKE_PREFIX_PATH {prefix} {ftorch})\n"
+        "add_subdirectory(one)\nadd_subdirectory(other)\n",
+        "one": "find_package(ftn_pytorch REQUIRED)\n",
+        "other": "find_package(FTorch REQUIRED)\n",
+    }
+    project = tmp_path / "project"
+    for folder, text in lines.items():
+        (project / folder).mkdir(exist_ok=True, parents=True)
+        (project / folder / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.20)\n{text}")
+    assert TAKEN in told_by(project, tmp_path, prefix, first / "cache")
+    rules = (tmp_path / "build" / "build.ninja").read_text()
+    assert f"{prefix}/lib/cmake/ftn_pytorch/modules/keep.cmake" in rules, "the modules of FTorch are kept"
