@@ -77,7 +77,7 @@ install(
     "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch-config-version.cmake"
     cmake/FtnPytorchFortran.cmake
   DESTINATION "${package_dir}")
-install(DIRECTORY cmake/probe DESTINATION "${package_dir}")
+install(DIRECTORY cmake/modules cmake/probe DESTINATION "${package_dir}")
 
 # Files of a folder with sources, as pkg-config is to tell them: <prefix>_c_sources, <prefix>_gfortran_sources with modules
 # for arrays of any rank, <prefix>_f90_sources with explicit ranks in their place

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ._version import __version__
-from .commands import build_direct, check, export, lint, new, pack, plot, self_test
+from .commands import build_direct, check, export, lint, modules, new, pack, plot, self_test
 from .diagnosis import doctor, program_libraries
 from .errors import FtnPytorchError
 from .system import installation, trial
@@ -24,6 +24,7 @@ _COMMANDS = {
     ),
     "export": (export, "write a network of a script to a file that Fortran loads, and check it"),
     "build-direct": (build_direct, "compile what runs saved models and recorded steps, for the torch at hand"),
+    "modules": (modules, "list the compiled Fortran modules that builds of projects have kept, or remove them"),
     "pack": (pack, "write the bytecode of all modules that a script imports to one file, for starts of many ranks"),
     "lint": (
         lint,

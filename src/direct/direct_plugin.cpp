@@ -50,7 +50,8 @@ Plugin plugin_in(const fs::path& folder, const TorchLocation& torch) {
   if (!std::getline(description, plugin.torch.folder) || !std::getline(description, plugin.built_for)) return {};
   std::getline(description, plugin.version);
   plugin.torch.version = plugin.built_for;
-  if (plugin.torch.folder.empty() && fits_torch(plugin.built_for, torch.version)) plugin.torch = torch;
+  if (plugin.torch.folder.empty() && !torch.minor.empty() && fits_torch(plugin.built_for, torch.version))
+    plugin.torch = torch;
   return plugin;
 }
 
@@ -104,7 +105,7 @@ Plugin find_plugin(const Search& wanted) {
   };
   for (const fs::path folder : wanted.folders)
     if (const Plugin found = plugin_in(folder, wanted.torch); fits(found)) return found;
-  const std::string minor = minor_of_release(wanted.torch.version);
+  const std::string& minor = wanted.torch.minor;
   for (const fs::path folder : wanted.folders)
     if (const Plugin found = plugin_in(folder / (shipped + minor), wanted.torch); !minor.empty() && fits(found))
       return found;
@@ -115,6 +116,7 @@ Plugin find_plugin(const Search& wanted) {
 std::string text_of_misfit(const Search& wanted, const Plugin& found) {
   if (!found.torch.folder.empty()) return {};
   const std::vector<std::string> minors = minors_in(wanted.folders);
+  const bool is_number_alone = wanted.torch.minor.empty() && !minor_of_release(wanted.torch.version).empty();
   if (wanted.torch.folder.empty() && !minors.empty())
     return "the direct path finds no torch: python -m pip install torch";
   if (!found.file.empty())
@@ -122,8 +124,8 @@ std::string text_of_misfit(const Search& wanted, const Plugin& found) {
                   ", and not for ", text_of(wanted.torch), ": ", direct_cure());
   if (!minors.empty())
     return concat("the direct path is here for releases of torch ", minors.front(),
-                  minors.size() == 1 ? "" : " to " + minors.back(), ", and not for ", text_of(wanted.torch), ": ",
-                  direct_cure());
+                  minors.size() == 1 ? "" : " to " + minors.back(), ", and not for ", text_of(wanted.torch),
+                  is_number_alone ? ", which is not from a wheel of PyTorch: " : ": ", direct_cure());
   return named_folder().empty() ? concat("the direct path is not built: ", direct_cure())
                                 : concat("FTN_PYTORCH_EXTENSIONS is \"", named_folder(),
                                          "\", where the direct path is not: ", direct_cure());

@@ -8,11 +8,25 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/release.hpp"
 #include "python/environment.hpp"
 
 namespace fs = std::filesystem;
 
 namespace fpt {
+namespace {
+
+/// Whether a package was installed from a wheel for Linux systems of all kinds. conda, Spack, distributions and builds
+/// of one's own have numbers of releases, too, but their wheels are for the system at hand, with other libraries.
+/// installation.py has the same rule.
+bool is_of_wheel_for_all(const fs::path& folder, const std::string& version) {
+  std::ifstream file(folder.parent_path() / concat("torch-", version, ".dist-info") / "WHEEL");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("Tag:", 0) == 0 && line.find("-manylinux") != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
 
 TorchLocation torch_in(const std::string& folder) {
   TorchLocation torch;
@@ -25,6 +39,8 @@ TorchLocation torch_in(const std::string& folder) {
     const auto begin = line.find_first_of("'\""), end = line.find_last_of("'\"");
     if (begin != std::string::npos && end > begin) torch.version = line.substr(begin + 1, end - begin - 1);
   }
+  if (is_of_wheel_for_all(folder, torch.version) || is_of_wheel_for_all(torch.folder, torch.version))
+    torch.minor = minor_of_release(torch.version);
   return torch;
 }
 

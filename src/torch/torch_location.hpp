@@ -10,6 +10,8 @@ namespace fpt {
 struct TorchLocation {
   std::string folder;   ///< of the Python package, links resolved; empty where there is none
   std::string version;  ///< "2.13.0+cpu", empty if unknown
+  std::string minor;    ///< "2.13" of a release as PyTorch's own wheels install it, which fits what a wheel of this
+                        ///< library brings; empty for any other
 };
 
 /// The torch whose libraries are loaded in this process.

@@ -60,10 +60,12 @@ def load(build_dir, cache, model):
 
 @pytest.fixture
 def python_with(tmp_path, cache):
-    """python_with(version): of an environment with another torch, as far as files tell."""
+    """python_with(version[, system]): of an environment with another torch, as far as files tell, from a wheel for that
+    kind of system."""
 
-    def python_with(torch_version) -> str:
-        return environment_with(tmp_path / "environment", Path(cache["Python_EXECUTABLE"]).resolve(), torch_version)
+    def python_with(torch_version, system="manylinux_2_28_x86_64") -> str:
+        base = Path(cache["Python_EXECUTABLE"]).resolve()
+        return environment_with(tmp_path / "environment", base, torch_version, system)
 
     return python_with
 
@@ -73,7 +75,7 @@ def other_python(python_with) -> str:
     return python_with("9.9.9")
 
 
-def environment_with(tmp_path, base, torch_version) -> str:
+def environment_with(tmp_path, base, torch_version, system) -> str:
     tmp_path.mkdir()
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(base)
@@ -85,6 +87,9 @@ def environment_with(tmp_path, base, torch_version) -> str:
         return str(tmp_path / "bin" / "python")
     (package / "version.py").write_text(f"__version__ = '{torch_version}'\n")
     (package / "__init__.py").write_text("raise ImportError('this is no torch')\n")
+    described = package.with_name(f"torch-{torch_version}.dist-info")
+    described.mkdir()
+    (described / "WHEEL").write_text(f"Wheel-Version: 1.0\nTag: cp311-cp311-{system}\n")
     return str(tmp_path / "bin" / "python")
 
 
@@ -180,6 +185,14 @@ HERE = "the direct path is here for releases of torch 2.9 to 9.8, and not for to
 def test_plugin_for_another_torch_is_not_opened(load, shipped, python_with, version, told):
     printed = load("direct", FTN_PYTORCH_EXTENSIONS=shipped, FTN_PYTORCH_PYTHON=python_with(version))
     assert printed.startswith("FTN_PYTORCH_ERR_") and told in printed
+
+
+def test_torch_of_conda_has_the_number_of_a_release(load, shipped, python_with):
+    """And was compiled with other libraries than the one from PyTorch."""
+    python = python_with("2.11.2", "linux_x86_64")
+    printed = load("direct", FTN_PYTORCH_EXTENSIONS=shipped, FTN_PYTORCH_PYTHON=python)
+    assert printed.startswith("FTN_PYTORCH_ERR_IMPORT") and f"{HERE}2.11.2 in " in printed
+    assert "which is not from a wheel of PyTorch: " in printed
 
 
 def test_folder_without_a_plugin(load, tmp_path):

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the wheel share: an environment with it, a program, and a model."""
+"""What tests share: an installed copy; of the wheel an environment with it, a program, and a model."""
 
 import sys
 import warnings
 from pathlib import Path
 
 import pytest
-from projects import build
+from projects import build, install
 from wheels import HERE_VERSION, Environment, make, wheel_of, with_torch_of_tests
+
+
+@pytest.fixture(scope="module")
+def prefix(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(build_dir, tmp_path_factory.mktemp("installed") / "prefix")
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: MIT
 """The projects of users in this folder, and how they are built and run."""
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SCRIPT = HERE / "script.py"
+CACHE = Path(tempfile.mkdtemp(prefix="ftn_pytorch_cache_"))
+"""For what builds keep for the next one, in place of that of the user."""
+atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 
 
 def attempt(*command: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess:
     """Run a command with no variable set that could help it."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "FC", "LANG") if name in os.environ}
+    kept["XDG_CACHE_HOME"] = str(CACHE)
     words = list(map(str, command))
     return subprocess.run(words, cwd=cwd, env=kept | environment, capture_output=True, text=True)
 
@@ -35,3 +42,9 @@ def build(project: str, folder: Path, *options: str, **environment: str) -> Path
     configure(project, folder, *options, **environment)
     run("cmake", "--build", folder / "build", "--target", "program", cwd=folder, **environment)
     return folder / "build" / "program"
+
+
+def install(build_dir: Path, prefix: Path) -> Path:
+    """Install what a build tree has."""
+    run("cmake", "--install", build_dir, "--prefix", prefix, cwd=prefix.parent)
+    return prefix

@@ -11,17 +11,7 @@ from pathlib import Path
 import pybind11
 import pytest
 import torch
-from projects import HERE, ROOT, SCRIPT, attempt, build, configure, run
-
-
-def install(build_dir: Path, prefix: Path) -> Path:
-    run("cmake", "--install", build_dir, "--prefix", prefix, cwd=prefix.parent)
-    return prefix
-
-
-@pytest.fixture(scope="module")
-def prefix(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(build_dir, tmp_path_factory.mktemp("installed") / "prefix")
+from projects import HERE, ROOT, SCRIPT, attempt, build, configure, install, run
 
 
 def test_find_package(prefix: Path, tmp_path: Path) -> None:

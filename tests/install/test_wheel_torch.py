@@ -90,18 +90,30 @@ def test_the_direct_path_of_the_wheel(environment: Environment, model: Path, tmp
     assert "ok    recording: can be used" in doctor
 
 
-@pytest.mark.parametrize("version", ["2.99.0", "2.13.0a0+git1"])
+HERE = torch.__version__.partition("+")[0]
+
+
+# the last ones as conda has it, and a distribution
+@pytest.mark.parametrize(
+    "version, wheel, is_number_alone",
+    [("2.99.0", "manylinux_2_28", False), ("2.13.0a0+git1", "linux", False), (HERE, "linux", True), (HERE, "", True)],
+)
 def test_torch_that_the_wheel_does_not_know(
-    environment: Environment, model: Path, tmp_path: Path, version: str
+    environment: Environment, model: Path, tmp_path: Path, version: str, wheel: str, is_number_alone: bool
 ) -> None:
     other = make(tmp_path / "other", sys.executable, wheel_of(HERE_VERSION))
     package = other.packages / "torch"
     package.mkdir()
     (package / "version.py").write_text(f"__version__ = '{version}'\n")
+    if wheel:
+        described = package.with_name(f"torch-{version}.dist-info")
+        described.mkdir()
+        (described / "WHEEL").write_text(f"Tag: cp311-cp311-{wheel}_x86_64\n")
     program = build("find_package", tmp_path, "-DPROGRAM=saved.f90", **environment.active)
     done = attempt(program, model, "direct", cwd=tmp_path, FTN_PYTORCH_PYTHON=str(other.python))
     found = minors(environment.packages / "ftn_pytorch")
     assert done.returncode != 0 and f"{found[-1]}, and not for torch {version}" in done.stderr
+    assert ("which is not from a wheel of PyTorch" in done.stderr) is is_number_alone
     assert "python -m ftn_pytorch build-direct" in done.stderr
 
 

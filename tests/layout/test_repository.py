@@ -127,11 +127,20 @@ def test_the_minutes_of_make_test_are_the_same_everywhere() -> None:
     assert len(found) == 4 and len(set(found)) == 1
 
 
-def test_the_workflow_tries_a_torch_without_the_direct_path() -> None:
+def numbers_of(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
+
+
+def test_the_workflow_tries_the_oldest_and_newest_torch_of_the_wheel_and_one_without_the_direct_path() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     oldest = re.search(r"VERSION_LESS ([\d.]+)\)", (ROOT / "cmake" / "FtnPytorchTorch.cmake").read_text())[1]
-    tried = re.search(r'torch: "torch==([\d.]+)"', workflow)[1]
-    assert [*map(int, tried.split("."))] < [*map(int, oldest.split("."))]
+    shipped = re.findall(r"^[\d.]+$", (ROOT / "cmake" / "wheel" / "torches.txt").read_text(), re.MULTILINE)
+    tried = re.findall(r'torch: "torch==([\d.]+)"', workflow)
+    assert numbers_of(shipped[0])[:2] == numbers_of(oldest)
+    assert {shipped[0], shipped[-1]} <= set(tried)
+    assert [version for version in tried if numbers_of(version) < numbers_of(oldest)]
+    nightly = re.search(r"FTN_PYTORCH_TORCH: torch>=([\d.]+)\.dev0", workflow)[1]
+    assert numbers_of(nightly) > numbers_of(shipped[-1])
 
 
 def test_requirements_are_pinned() -> None:

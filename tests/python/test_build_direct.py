@@ -102,6 +102,39 @@ def test_releases_of_one_minor_version_fit_each_other(built_for: str, here: str,
     assert installation.fits_torch(built_for, here) is (fits == "true")
 
 
+ROWS_OF_WHEELS = Path(__file__).parents[1] / "cpp" / "torch" / "torch_wheels.inc"
+
+
+@pytest.mark.parametrize(
+    "version, line, minor", re.findall(r'^\{"(.*)", "(.*)", "(.*)"\},$', ROWS_OF_WHEELS.read_text(), re.MULTILINE)
+)
+def test_minor_version_of_a_wheel_of_pytorch(version: str, line: str, minor: str, tmp_path: Path) -> None:
+    if line:
+        described = tmp_path / f"torch-{version}.dist-info"
+        described.mkdir()
+        (described / "WHEEL").write_text(f"Wheel-Version: 1.0\n{line}")
+    torch = installation.torch_at(str(tmp_path / "torch"), version)
+    assert torch == (version, minor)
+    is_number_alone = not minor and installation.minor_of_release(version) != ""
+    assert ("not from a wheel of PyTorch" in torch.text) is is_number_alone
+    assert installation.is_for(("", "2.13.9"), torch) is (minor == "2.13")
+    assert installation.is_for(("/opt/torch", version), torch)
+
+
+def test_a_package_that_is_a_link_into_a_store(tmp_path: Path) -> None:
+    for folder in ("store/torch", "packages"):
+        (tmp_path / folder).mkdir(parents=True)
+    linked = tmp_path / "packages" / "torch"
+    linked.symlink_to(tmp_path / "store" / "torch")
+    for place in ("packages", "store"):
+        described = tmp_path / place / "torch-2.13.0.dist-info"
+        described.mkdir()
+        (described / "WHEEL").write_text("Tag: cp311-cp311-manylinux_2_28_x86_64\n")
+        assert installation.torch_at(str(linked), "2.13.0").minor == "2.13"
+        (described / "WHEEL").unlink()
+    assert installation.torch_at(str(linked), "2.13.0").minor == ""
+
+
 def test_order_of_extensions(wheel: Path) -> None:
     """What was built for exactly this torch, what a wheel brings for its minor version, and the rest."""
     shipped = {minor: wheel / f"torch-{minor}" for minor in ("2.9", "2.13", "2.11")}
@@ -117,9 +150,11 @@ def test_order_of_extensions(wheel: Path) -> None:
         ("2.12.0", "2.15.0", [own]),
     ]:
         described.write_text(f"/opt/torch\n{built_for}\n{__version__}\n")
-        assert installation.extensions_for(here, "") == found, here
+        torch = installation.Torch(here, installation.minor_of_release(here))
+        assert installation.extensions_for(torch, "") == found, here
     described.write_text("/opt/torch\n2.13.0+cpu\n0.0.1\n")  # of before an update of this package
-    assert installation.extensions_for("2.13.0+cpu", "") == [of_minor, own]
+    assert installation.extensions_for(installation.Torch("2.13.0+cpu", "2.13"), "") == [of_minor, own]
+    assert installation.extensions_for(installation.Torch("2.13.0+cpu", ""), "") == [own]
     assert installation.shipped_minors("") == ["2.9", "2.11", "2.13"]
 
 

@@ -15,7 +15,6 @@ import pytest
 import ftn_pytorch
 import program
 from ftn_pytorch import __main__
-from ftn_pytorch._version import __version__
 from ftn_pytorch.diagnosis import doctor
 from ftn_pytorch.system import installation, process
 
@@ -159,62 +158,6 @@ def test_library_of_another_version_is_a_failure(monkeypatch):
 
 def finding_of(name, found):
     return next(finding for finding in found if finding.name == name)
-
-
-@pytest.mark.parametrize(
-    "facts, verdict, piece",
-    [
-        ({"direct_torch": ""}, "note", "not built"),
-        ({"direct_torch": "", "direct_obstacle": "not for torch 9"}, "note", "not for torch 9"),
-        ({"direct_torch": "torch 9", "direct_obstacle": "it was built for another"}, "note", "built for another"),
-        ({"direct_torch": "torch 9", "direct_obstacle": ""}, "ok", "torch 9"),
-    ],
-)
-def test_direct_path_is_judged(facts, verdict, piece):
-    found = finding_of("direct path", doctor.findings(facts))
-    assert found.verdict == verdict and piece in found.found
-
-
-@pytest.mark.parametrize(
-    "folder, version, verdict, piece",
-    [
-        ("own", __version__, "ok", "built for the torch of this Python"),
-        ("other", __version__, "note", "not for torch"),
-        ("own", "0.0.1", "note", f"built for version 0.0.1, not {__version__}"),
-        ("own", "", "note", f"built for an earlier version, not {__version__}"),
-    ],
-)
-def test_plugin_beside_the_library_is_compared_with_torch_and_package(tmp_path, folder, version, verdict, piece):
-    torch = pytest.importorskip("torch")
-    own = os.path.dirname(torch.__file__)
-    (tmp_path / "libftn_pytorch.so").write_bytes(b"")
-    searched = own if folder == "own" else str(tmp_path / "torch")
-    (tmp_path / "libftn_pytorch_direct.torch").write_text(f"{searched}\n{torch.__version__}\n{version}")
-    core = str(tmp_path / "libftn_pytorch.so")
-    found = finding_of("direct path", doctor.findings({"core": core}))
-    assert found.verdict == verdict and piece in found.found
-
-
-@pytest.mark.parametrize(
-    "version, minors, verdict, piece, cure",
-    [
-        ("2.12.3+cpu", ("2.11", "2.12"), "ok", "compiled with torch 2.12.0 for each release of torch 2.12", ""),
-        ("2.12.3", ("2.11", "2.12"), "ok", "the wheel has it for torch 2.11 to 2.12, and is tested up to 2.12", ""),
-        ("2.13.0", ("2.11", "2.12"), "note", "for torch 2.11 to 2.12, and is tested up to 2.12", "newer ftn-pytorch"),
-        ("2.12.0a0+git1", ("2.11", "2.12"), "note", "and 2.12.0a0+git1 is no release of torch", ""),
-        ("2.11.0", ("2.12",), "note", "for torch 2.12, and is tested up to 2.12, and this", "or take a torch of these"),
-        ("2.11.0", (), "note", "not there: saved models run through Python", ""),
-    ],
-)
-def test_plugins_of_a_wheel_are_told(tmp_path, monkeypatch, version, minors, verdict, piece, cure):
-    for minor in minors:
-        folder = tmp_path / f"torch-{minor}"
-        folder.mkdir()
-        (folder / "libftn_pytorch_direct.torch").write_text(f"\n{minor}.0\n{__version__}\n")
-    monkeypatch.setattr(installation, "library", lambda: "")
-    torch = types.SimpleNamespace(__version__=version, __file__=str(tmp_path / "torch" / "__init__.py"))
-    found = doctor._direct({}, str(tmp_path / "libftn_pytorch.so"), torch)
-    assert found.verdict == verdict and piece in found.found and cure in found.cure
 
 
 def test_two_openmp_runtimes_are_both_named(monkeypatch, tmp_path):

@@ -22,14 +22,13 @@ from .._version import __version__
 from ..errors import FtnPytorchError, summary
 from ..system import installation, launcher, pack, private_names, process, shared_gpu, variables
 from ..tensors.device import describe_torch
-from . import program_libraries
+from . import direct_path, program_libraries
 from .finding import NOTE, OK, WRONG, Finding
 
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)[-.\w]*\.so[.\d]*$")
 _SLOW_IMPORT_S = 10.0
 _UNCHECKED = 0b01
 """Flags of bytecode that holds a hash of its source, with which Python does not compare it (PEP 552)."""
-_OTHER_WHEEL = "look for a newer ftn-pytorch, or take a torch of these"
 _SCRIPTS_NEED = "scripts that import it, TorchScript models and saved recordings cannot be loaded"
 
 
@@ -51,7 +50,7 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
     if numpy is None and torch is None:
         cure = f"{sys.executable} -m pip install torch numpy"
         found.append(Finding("arrays", WRONG, "neither numpy nor torch can be used", cure, "IMPORT"))
-    found.append(_direct(known, core, torch))
+    found += direct_path.findings(known, core, torch)
     if torch is not None:
         found += [_recording(), _gpu(torch), _threads(torch)]
     found.append(Finding("cores", OK, f"{process.cores()} may be used by each of {_ranks()} rank(s) on this node"))
@@ -204,51 +203,6 @@ def _package(name: str, consequence: str, cure: str) -> tuple[Any | None, Findin
     if not imported_before and seconds > _SLOW_IMPORT_S:
         return module, Finding(name, NOTE, text, "put the Python environment on a disk of the node, or into its memory")
     return module, Finding(name, OK, text)
-
-
-def _direct(info: Mapping[str, Any], core: str, torch: Any) -> Finding:
-    """The plug-in for saved models: is it there, and does its torch fit."""
-    cure = installation.direct_cure()
-    if "direct_torch" in info:
-        if info.get("direct_obstacle"):
-            return Finding("direct path", NOTE, info["direct_obstacle"], "saved models run through Python meanwhile")
-        if not info["direct_torch"]:
-            return Finding("direct path", NOTE, "not built: saved models run through Python", cure)
-        return Finding("direct path", OK, info["direct_torch"])
-    here = torch.__version__ if torch else ""
-    shipped = _shipped(core)
-    searched = installation.extensions_for(here, core)
-    folders = [folder for folder in searched if installation.torch_of_plugin(folder)]
-    if not folders:
-        text = "not there: saved models run through Python"
-        if not shipped or torch is None:
-            return Finding("direct path", NOTE, text, cure)
-        if not installation.minor_of_release(here):
-            return Finding("direct path", NOTE, f"{shipped}, and {here} is no release of torch", cure)
-        return Finding("direct path", NOTE, f"{shipped}, and this is torch {here}", f"{cure}, or {_OTHER_WHEEL}")
-    made = installation.torch_of_plugin(folders[0])
-    if made is None or torch is None:
-        return Finding("direct path", NOTE, f"in {folders[0]}; there is no torch to compare its torch with")
-    if (version := installation.version_of_plugin(folders[0])) != __version__:
-        was = f"version {version}" if version else "an earlier version"
-        return Finding("direct path", NOTE, f"in {folders[0]}, built for {was}, not {__version__}", cure)
-    place = os.path.realpath(os.path.dirname(torch.__file__))
-    if not made[0] and installation.fits_torch(made[1], here):
-        of_minor = f"for each release of torch {installation.minor_of_release(here)}"
-        return Finding("direct path", OK, f"in {folders[0]}, compiled with torch {made[1]} {of_minor}; {shipped}")
-    if (place, here) == (os.path.realpath(made[0]), made[1]):
-        return Finding("direct path", OK, f"in {folders[0]}, built for the torch of this Python")
-    was = f"torch {made[1]}{f' in {made[0]}' * bool(made[0])}, not for torch {here} in {place}"
-    return Finding("direct path", NOTE, f"in {folders[0]}, built for {was}", cure)
-
-
-def _shipped(core: str) -> str:
-    """What a wheel brings plug-ins for; empty where it brings none."""
-    minors = installation.shipped_minors(core)
-    if not minors:
-        return ""
-    versions = " to ".join(dict.fromkeys((minors[0], minors[-1])))
-    return f"the wheel has it for torch {versions}, and is tested up to {minors[-1]}"
 
 
 def _recording() -> Finding:

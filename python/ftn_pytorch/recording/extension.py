@@ -63,7 +63,8 @@ def _find() -> None:
         _Found.obstacle = "this torch has no modes that see the calls of operators"
         return
     name = f"{_NAME}.{sysconfig.get_config_var('SOABI')}.so"
-    folders = installation.extensions_for(torch.__version__, process.start_info().get("core", ""))
+    here = installation.torch_at(os.path.dirname(torch.__file__), torch.__version__)
+    folders = installation.extensions_for(here, process.start_info().get("core", ""))
     file = next((path for folder in folders if os.path.isfile(path := os.path.join(folder, name))), None)
     if file is None:
         where = f"{os.path.join(folders[0], name)} is missing" if folders else "the library is not found from here"
@@ -71,8 +72,8 @@ def _find() -> None:
         _Found.obstacle = f"{where}: {cure}"
         return
     made = installation.torch_of_plugin(os.path.dirname(file))
-    if made and not installation.fits_torch(made[1], torch.__version__):  # it would be loaded, and crash later
-        was = f"{file} was built for torch {made[1]}, and this is torch {torch.__version__}"
+    if made and not installation.is_for(made, here):  # it would be loaded, and crash later
+        was = f"{file} was built for torch {made[1]}, and this is {here.text}"
         _Found.obstacle = f"{was}: {installation.direct_cure()}"
         return
     loader = importlib.machinery.ExtensionFileLoader(_NAME, file)

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from .._version import __version__
 
@@ -91,21 +92,60 @@ def extension_folders(core: str) -> list[str]:
     return list(dict.fromkeys(os.path.dirname(file) for file in (core, library()) if file))
 
 
-def extensions_for(torch_version: str, core: str) -> list[str]:
+def extensions_for(torch: Torch, core: str) -> list[str]:
     """These folders, and those that a wheel brings for minor versions of torch; what does not fit a torch comes last.
 
     A program may be linked with the library of one environment, and run with the Python of another one. What was
     built for exactly this torch comes first, but not where it is of an earlier version of this package.
     """
     folders = extension_folders(core)
-    minor = minor_of_release(torch_version)
-    shipped = [os.path.join(folder, f"{SHIPPED}{minor}") for folder in folders if minor]
+    shipped = [os.path.join(folder, f"{SHIPPED}{torch.minor}") for folder in folders if torch.minor]
     order = dict.fromkeys(filter(os.path.isdir, shipped), 1)
     for folder in folders:
         found = torch_of_plugin(folder)
-        is_exact = found is not None and found[1] == torch_version and version_of_plugin(folder) == __version__
-        order[folder] = 0 if is_exact else 2 if found is None or fits_torch(found[1], torch_version) else 3
+        is_exact = found is not None and found[1] == torch.version and version_of_plugin(folder) == __version__
+        order[folder] = 0 if is_exact else 2 if found is None or is_for(found, torch) else 3
     return sorted(order, key=order.__getitem__)
+
+
+class Torch(NamedTuple):
+    """A torch at hand."""
+
+    version: str
+    """Such as 2.13.0+cpu; empty where there is none."""
+    minor: str
+    """2.13 of a release as PyTorch's own wheels install it: a wheel of ours fits it. Empty for any other."""
+
+    @property
+    def text(self) -> str:
+        """For messages: why a number of a release is none is told."""
+        is_number_alone = minor_of_release(self.version) and not self.minor
+        return f"torch {self.version}{', which is not from a wheel of PyTorch' if is_number_alone else ''}"
+
+
+def torch_at(folder: str, version: str) -> Torch:
+    """The torch of a version in the folder of its package."""
+    is_of_wheel = any(map(_is_of_wheel_for_all, (folder, os.path.realpath(folder)), (version, version)))
+    return Torch(version, minor_of_release(version) if is_of_wheel else "")
+
+
+def _is_of_wheel_for_all(folder: str, version: str) -> bool:
+    """Whether a package was installed from a wheel for Linux systems of all kinds. conda, Spack, distributions and
+    builds of one's own have numbers of releases, too, but were made for the system at hand, with other libraries.
+
+    The library has the same rule, in ``torch/torch_location.cpp``.
+    """
+    try:
+        described = Path(os.path.dirname(folder), f"torch-{version}.dist-info", "WHEEL").read_text()
+    except OSError:
+        return False
+    return any(line.startswith("Tag:") and "-manylinux" in line for line in described.splitlines())
+
+
+def is_for(built_for: tuple[str, str], torch: Torch) -> bool:
+    """Whether the plug-in of ``torch_of_plugin`` may run with a torch, as far as versions tell."""
+    folder, version = built_for
+    return fits_torch(version, torch.version) and (bool(folder) or bool(torch.minor))
 
 
 def minor_of_release(version: str) -> str:

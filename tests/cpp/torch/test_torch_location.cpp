@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <patchlevel.h>
 
+#include <filesystem>
+
 #include "support.hpp"
 #include "torch/torch_location.hpp"
+
+namespace fs = std::filesystem;
 
 namespace fpt::test {
 namespace {
@@ -30,6 +34,34 @@ TEST_F(TorchLocationTest, FolderAndVersionOfAPackage) {
   EXPECT_EQ(torch.version, "9.8.7+cpu");
   EXPECT_EQ(text_of(torch), "torch 9.8.7+cpu in " + place);
   EXPECT_TRUE(torch_in((folder.path() / "empty").string()).folder.empty());
+}
+
+struct WheelRow {
+  const char *version, *line, *minor;
+};
+
+constexpr WheelRow wheel_rows[] = {
+#include "torch/torch_wheels.inc"
+};
+
+TEST_F(TorchLocationTest, MinorVersionOfAWheelOfPyTorch) {
+  for (const WheelRow& row : wheel_rows) {
+    const Folder packages;
+    packages.write("torch/version.py", concat("__version__ = '", row.version, "'\n"));
+    if (*row.line)
+      packages.write(concat("torch-", row.version, ".dist-info/WHEEL"), concat("Wheel-Version: 1.0\n", row.line));
+    EXPECT_EQ(torch_in((packages.path() / "torch").string()).minor, row.minor) << row.version << ' ' << row.line;
+  }
+}
+
+TEST_F(TorchLocationTest, PackageThatIsALinkIntoAStore) {
+  const fs::path store = add("store"), packages = folder.path() / "packages";
+  folder.write("packages/torch-9.8.7+cpu.dist-info/WHEEL", "Tag: cp311-cp311-manylinux_2_28_x86_64\n");
+  fs::create_directory_symlink(store, packages / "torch");
+  EXPECT_EQ(torch_in((packages / "torch").string()).minor, "9.8");
+  EXPECT_EQ(torch_in(store.string()).minor, "");
+  fs::rename(packages / "torch-9.8.7+cpu.dist-info", store.parent_path() / "torch-9.8.7+cpu.dist-info");
+  EXPECT_EQ(torch_in((packages / "torch").string()).minor, "9.8");
 }
 
 TEST_F(TorchLocationTest, VirtualEnvironmentHasItsOwn) {
