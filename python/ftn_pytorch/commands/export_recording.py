@@ -20,8 +20,8 @@ from ..checkpoint import file
 from ..errors import FtnPytorchError
 from ..opening import open_runner
 from ..recording.comparison import is_same
-from ..recording.recorded_call import Tape
 from ..recording.returned import parts
+from ..recording.tape import Tape
 from ..saved import any_batch, writing
 from ..saved.portable import GRADIENT, Plain, Unsavable
 from ..saved.saved_recording import load_recording
