@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// Parts of a recording, made of what `recording/recorded_call.py` says of them in tuples and lists.
+/// Parts of a recording, made of what `recording/tape.py` says of them in tuples and lists.
 #pragma once
 
 #include <string>

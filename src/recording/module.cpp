@@ -24,7 +24,7 @@ at::Tensor alias_of(const at::Tensor& tensor) {
 }
 
 /// A recorded function: arguments as they were, what it depends on, its calls, and what comes out. The members that are
-/// lists come from `recording/recorded_call.py`, which says what they are.
+/// lists come from `recording/tape.py`, which says what they are.
 class Replay {
  public:
   Replay(const py::tuple& args, const py::dict& named, const py::object& tape)

@@ -51,16 +51,17 @@ def test_formulas_and_branches() -> None:
 def test_fields_of_a_tape() -> None:
     """What C++ asks a tape for, it has."""
     asked = words_in(SRC / "recording" / "module.cpp", r'tape\.attr\("(\w+)"\)')
-    tree = ast.parse((PACKAGE / "recording" / "recorded_call.py").read_text())
+    tree = ast.parse((PACKAGE / "recording" / "tape.py").read_text())
     tape = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Tape")
-    assert len(asked) > 10 and asked <= {node.target.id for node in tape.body if isinstance(node, ast.AnnAssign)}
+    fields = {node.target.id for node in tape.body if isinstance(node, ast.AnnAssign)}
+    assert len(asked) > 10 and asked <= fields | {node.name for node in tape.body if isinstance(node, ast.FunctionDef)}
 
 
 def test_words_of_arguments() -> None:
     """Of a tape in memory, and of one in a file: all kinds of arguments that a tape of C++ has."""
     kinds = set(codes_in("tape/tape.hpp", "Argument", "Kind"))
     of_files = {"size", "real", "fraction", "sizes"}
-    described = ast.unparse(function_of("recording/recorded_call.py", "_described"))
+    described = ast.unparse(function_of("recording/tape.py", "_described"))
     assert {each for each in kinds if f"'{each}'" in described} == kinds - of_files
     read = words_in(READER / "saved_argument.cpp", r'kind == "(\w+)"')
     written = set(re.findall(r"'(\w+)'", ast.unparse(function_of("saved/portable.py", "_argument"))))

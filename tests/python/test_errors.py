@@ -172,7 +172,7 @@ def test_frames_of_the_package_are_known_where_its_path_has_steps_back(tmp_path)
         "def ftn_pytorch_forward():\n"
         "    raise ValueError(place.of_user())\n"
     )
-    (tmp_path / "place.py").write_text("from ftn_pytorch.recording.tape import place_of_user as of_user\n")
+    (tmp_path / "place.py").write_text("from ftn_pytorch.recording.operations import place_of_user as of_user\n")
     code = """
 import sys
 sys.path[:0] = sys.argv[1:]

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Nothing is written where a recording has no room."""
+"""Containers of a call: nothing is written where a recording has no room, and results are what the function makes."""
+
+import contextlib
+import sys
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.recording import extension  # noqa: E402
+from ftn_pytorch.recording.arguments import Call  # noqa: E402
 from ftn_pytorch.recording.following import Known  # noqa: E402
 from ftn_pytorch.recording.recorded_call import record  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -18,9 +24,49 @@ def test_a_recording_with_another_number_of_tensors_is_not_run(count):
         return x * y
 
     given = (torch.ones(2), torch.ones(2))
-    _, tape = record(double, given, {}, (), frozenset(), Known())
+    _, tape = record(Call(double, given, {}), (), frozenset(), Known())
     others = tuple(torch.ones(2) for _ in range(count))
     replay = extension.module().Replay(others, {}, tape)
     for run in (lambda: replay.run(others, {}), lambda: replay.launch(list(others), [], False)):
         with pytest.raises(ValueError, match=f"a recording of 2 tensors is given {count}"):
             run()
+
+
+class Pair(tuple):
+    pass
+
+
+@pytest.mark.parametrize("made", [tuple, list, Pair])
+def test_results_keep_their_class_and_what_is_one_tensor(made):
+    """In plain calls and in runs. A tuple of an own class cannot be recorded, and is returned all the same."""
+    factor = torch.ones(3, requires_grad=True)
+
+    def pair(x):
+        product = x * factor
+        return made((product, product))
+
+    apply = recorded(pair)
+    with pytest.warns(FtnPytorchWarning, match="it returns a Pair") if made is Pair else contextlib.nullcontext():
+        results = [apply(torch.ones(3)) for _ in range(12)]
+    assert all(type(each) is made and each[0] is each[1] for each in results)
+    assert made is Pair or not any(each[0].requires_grad for each in results)
+    assert apply.recording.is_ready == (made is not Pair)
+
+
+def test_a_module_that_is_imported_in_the_call_may_ask_for_the_time(tmp_path, monkeypatch):
+    """Once, as it would without a recorder. The library of torch imports modules when it first needs them."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "late_part.py").write_text("import time\n\nSTARTED = time.time()\n")
+    monkeypatch.syspath_prepend(str(folder))
+
+    @recorded
+    def doubled(x):
+        import late_part  # noqa: F401
+
+        return x * 2
+
+    for _ in range(12):
+        doubled(torch.ones(3))
+        sys.modules.pop("late_part", None)
+    assert doubled.recording.is_ready, doubled.recording.obstacle

@@ -142,3 +142,27 @@ def test_threads_that_count_lose_nothing():
     assert step.recording.is_ready and (calls, tens) == (30, 3)
     together(*[lambda: [step(torch.ones(2)) for _ in range(100)]] * THREADS)
     assert calls == 30 + 100 * THREADS
+
+
+last = torch.zeros(3)
+
+
+def test_runs_that_do_not_count_wait_for_nobody():
+    """They leave a tensor in a name, as plain calls of two threads do: whoever is last. Only counts are held on to."""
+
+    @recorded
+    def leaves(x):
+        global last
+        last = x + last * 0.5
+        return last.sum()
+
+    for _ in range(12):
+        leaves(torch.ones(3))
+    assert leaves.recording.is_ready, leaves.recording.obstacle
+    done = threading.Event()
+    thread = threading.Thread(target=lambda: (leaves(torch.ones(3)), done.set()))
+    with leaves.recording._turn:
+        thread.start()
+        is_done = done.wait(60)
+    thread.join()
+    assert is_done

@@ -63,3 +63,21 @@ def test_a_function_that_is_refused_holds_nothing_of_its_recorder():
     finally:
         gc.enable()
     assert alive == [before] * 6
+
+
+class Slotted:
+    __slots__ = ("factor",)
+
+
+def test_a_number_in_a_slot_that_comes_back_has_its_recording():
+    """As one in a field: each value has a recording, and none is made again."""
+    settings = Slotted()
+
+    @recorded
+    def scaled(x):
+        return x * settings.factor
+
+    for call in range(60):
+        settings.factor = 1.0 + call // 6 % 2
+        assert torch.equal(scaled(torch.ones(2)), torch.full((2,), settings.factor))
+    assert len(scaled.recording.tapes()) == 2 and not scaled.recording.obstacle

@@ -19,8 +19,8 @@ from typing import Any
 from ..checkpoint import file
 from ..errors import FtnPytorchError
 from ..recording.comparison import is_same
-from ..recording.recorded_call import Tape
 from ..recording.returned import parts
+from ..recording.tape import Tape
 from ..saved import any_batch, writing
 from ..saved.portable import GRADIENT, Plain, Unsavable
 from ..saved.saved_recording import load_recording

@@ -13,8 +13,18 @@ from ..system import private_names
 from ..values import user_objects
 from ..values.held import fields_of
 from . import extension
-from .returned import PLAIN
-from .tape import address_of, is_ordinary
+from .operations import address_of, is_ordinary
+from .returned import is_same_value
+
+_RETURN_IT = "return what is to go there, and put it there outside, or write into the tensors that are there"
+
+
+class Call(NamedTuple):
+    """One call of a function."""
+
+    function: Callable
+    args: tuple
+    named: dict[str, Any]
 
 
 class Given(NamedTuple):
@@ -42,21 +52,21 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _by_name(function: Callable, args: tuple, named: dict[str, Any]) -> list[tuple[str, Any]]:
+def _by_name(call: Call) -> list[tuple[str, Any]]:
     """What a call is given; without a name for what has none."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(inspect.signature(call.function).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     names = [each.name if each.kind is not each.VAR_POSITIONAL else "" for each in parameters]
-    names += [""] * len(args)
-    return [*zip(names, args), *named.items()]
+    names += [""] * len(call.args)
+    return [*zip(names, call.args), *call.named.items()]
 
 
-def arguments_of(function: Callable, args: tuple, named: dict[str, Any]) -> list[Given]:
+def arguments_of(call: Call) -> list[Given]:
     """What a call is given, in the order of ``leaves``."""
     found: list[Given] = []
-    for name, value in _by_name(function, args, named):
+    for name, value in _by_name(call):
         for leaf in leaves(value):
             own = name if leaf is value else ""
             if isinstance(leaf, torch.Tensor) and is_ordinary(leaf):
@@ -73,23 +83,19 @@ def tensors_in(args: tuple, named: dict[str, Any]) -> list[Any]:
 class Held:
     """What the arguments of a call hold before it."""
 
-    def __init__(self, function: Callable, args: tuple, named: dict[str, Any]) -> None:
-        self._known = [(name, value, list(_parts_of(value))) for name, value in _by_name(function, args, named)]
+    def __init__(self, call: Call) -> None:
+        self._known = [(name, value, list(_parts_of(value))) for name, value in _by_name(call)]
 
     def difference(self) -> str:
         """What the call has changed, other than elements of tensors; empty for nothing."""
         for name, value, before in self._known:
             now = list(_parts_of(value))
-            if len(now) != len(before) or not all(map(_is_same, before, now)):
+            if len(now) != len(before) or not all(map(is_same_value, before, now)):
                 what = "other contents"
                 if isinstance(value, torch.Tensor):
                     what = "other memory" if now[1] != before[1] else "other attributes"
-                return f"it gives an argument {what} ({name or type(value).__name__})"
+                return f"it gives an argument {what} ({name or type(value).__name__}): {_RETURN_IT}"
         return ""
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and isinstance(one, PLAIN) and repr(one) == repr(other))
 
 
 def _parts_of(value: Any) -> Iterator[Any]:
@@ -110,23 +116,20 @@ def _parts_of(value: Any) -> Iterator[Any]:
 
 def key_of(args: tuple, named: dict[str, Any]) -> Any:
     """What decides on which recording a call is like; the extension compares the same."""
-    described: list[Any] = [_structure((args, named))]
-    for leaf in leaves((args, named)):
-        if isinstance(leaf, torch.Tensor):
-            shape = (leaf.shape, leaf.stride()) if is_ordinary(leaf) else ()
-            described.append((shape, leaf.dtype, leaf.device, leaf.requires_grad, leaf.is_inference()))
-        else:
-            value = leaf if isinstance(leaf, (int, complex, str, bytes)) else id(leaf)
-            described.append((type(leaf), leaf.hex() if isinstance(leaf, float) else value))
-    return (*described, *extension.module().modes())
+    return (_described((args, named)), *extension.module().modes())
 
 
-def _structure(value: Any) -> Any:
+def _described(value: Any) -> tuple:
     if type(value) in (tuple, list):
-        return (type(value), *map(_structure, value))
+        return (type(value), *map(_described, value))
     if type(value) is dict:
-        return tuple((name, _structure(each)) for name, each in value.items())
-    return None
+        return tuple((name, _described(each)) for name, each in value.items())
+    if isinstance(value, torch.Tensor):
+        shape = (value.shape, value.stride()) if is_ordinary(value) else ()
+        return shape, value.dtype, value.device, value.requires_grad, value.is_inference()
+    if isinstance(value, float):
+        return type(value), value.hex()
+    return type(value), value if isinstance(value, (int, complex, str, bytes)) else id(value)
 
 
 def is_followed(args: tuple, named: dict[str, Any]) -> bool:

@@ -13,9 +13,8 @@ from torch.utils.weak import TensorWeakRef
 
 from ..values.optimizer_settings import sources_of
 from . import optimizer_numbers
-from .optimizer_numbers import Trials
+from .operations import parameters_of
 from .recorder import Recorder
-from .tape import parameters_of
 
 
 class Gradient(NamedTuple):
@@ -29,9 +28,9 @@ class Gradient(NamedTuple):
 class Before:
     """What there is before the call: of the objects of torch and the random generators, as they are met."""
 
-    def __init__(self, recorder: Recorder, trials: Trials) -> None:
-        self._recorder, self._trials = recorder, trials
-        self.rates: list[tuple[Any, float]] = []
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._rates: list[tuple[Any, float]] = []
         self._gradients: dict[int, tuple[Any, Any]] = {}
         self._random: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {}
         self._draw("Python's random", random, lambda module: module.getstate())
@@ -52,17 +51,22 @@ class Before:
             held = None if each.grad is None else TensorWeakRef(each.grad)
             self._gradients.setdefault(id(each), (each, held))
         if isinstance(value, torch.optim.Optimizer):
-            self.rates += [(source, source.value()) for source in sources_of(value)]
+            self._rates += [(source, source.value()) for source in sources_of(value)]
             self._recorder.note_counts(optimizer_numbers.counts_of(value))
-            self._trials.watch(value)
 
     def gradients(self) -> list[Gradient]:
         return [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in self._gradients.values()]
 
-    def drawn(self) -> str:
-        """Whose random numbers the call has drawn; empty if it drew none but those of torch."""
-        changed = (path for path, (state_of, of, state) in self._random.items() if state_of(of) != state)
-        return next(changed, "")
+    def changed(self, stepped: list[dict[str, Any]]) -> str:
+        """What the call has done that no run does: it has set a number of an optimizer, other than in the groups that
+        schedulers have stepped, or drawn random numbers other than torch's. Empty for none of that."""
+        for source, value in self._rates:
+            if source.value() != value and not any(source.group is each for each in stepped):
+                return f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it"
+        for path, (state_of, generator, state) in self._random.items():
+            if state_of(generator) != state:
+                return f"it draws numbers from {path}: draw them with torch, or outside, and pass them"
+        return ""
 
 
 def _state_of(generator: Any) -> Any:

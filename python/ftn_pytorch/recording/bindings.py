@@ -30,15 +30,16 @@ from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import binding, extension
 from .binding import ABSENT, ANYTHING, CELL, ITEM, SLOT, Binding, is_hidden, items_of, pairs_of, results_kept
+from .operations import is_of_library, parameters_of, tried_in
 from .readers import ASKING, DESCRIPTORS, OF_C, PAST_READS, SEES_RECORDER
 from .reads import Reads
 from .recorder import unseen
-from .tape import is_of_library, parameters_of, tried_in
 
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
 _STEPPING = frozenset(("step", "zero_grad", "state"))
 """What may be asked of an optimizer or a scheduler that tells nothing of its numbers."""
 
+_MAKE_IT_A_TENSOR = "whose changes cannot be seen: make it a tensor"
 _TEXTS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 _ITEMS_OF_FUNCTIONS = frozenset(("__annotations__", "__globals__"))
 _WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER, Kind.FUNCTION)
@@ -177,11 +178,15 @@ class Watch:
         for kind, hooks in self._hooks_of_all():
             self.bindings.append(items_of(hooks, f"hooks of all {kind}"))
 
+    def release(self, change: Callable[[Binding], Binding | None]) -> None:
+        """What may become another one: ``change`` gives another binding, or none."""
+        for bindings in (self.bindings, self.whole):
+            bindings[:] = [each for each in map(change, bindings) if each is not None]
+
     def changed(self) -> list[Binding]:
         """What is not as it was found."""
-        first_change, every = extension.module().first_change, (*self.whole, *self.bindings)
-        is_same = first_change([each[:4] for each in every]) < 0
-        return [] if is_same else [each for each in every if first_change([each[:4]]) >= 0]
+        first_change = extension.module().first_change
+        return [each for each in (*self.whole, *self.bindings) if first_change([each]) >= 0]
 
     def obstacle(self) -> str:
         """What cannot be watched, or runs code when a module is called or a gradient is there; or empty."""
@@ -255,7 +260,7 @@ class Watch:
     def _look(self, value: Any, path: str, kind: Kind) -> None:
         looks: dict[Kind, Callable[[Any, str], None]] = {
             Kind.TENSOR: self._tensor,
-            Kind.ARRAY: self._array,
+            Kind.ARRAY: lambda _, path: self._refuse(f"{path} is an array of NumPy, {_MAKE_IT_A_TENSOR}"),
             Kind.GENERATOR: self._met,
             Kind.CONTAINER: self._container,
             Kind.OBJECT: self._object,
@@ -285,9 +290,6 @@ class Watch:
             f"{path or 'it'} is of type {name}, whose changes cannot be seen: keep what it holds in tensors, lists, "
             "dicts or objects of your own, use it outside of the recorded function, or name it in ignore= of recorded"
         )
-
-    def _array(self, value: Any, path: str) -> None:
-        self._refuse(f"{path} is an array of NumPy, whose changes cannot be seen: make it a tensor")
 
     def _tensor(self, value: Any, path: str) -> None:
         self.tensors.append(value)

@@ -12,15 +12,18 @@ from typing import Any
 
 import torch
 
-from .recorded_call import Tape
-from .tape import Operation, Slot, exchanges_at_once, is_of_ranks, waits_for_ranks
+from .operations import Operation, Slot, exchanges_at_once, is_of_ranks, waits_for_ranks
+from .tape import Tape
 
 
 class Compared:
     """A tape in which copies of tensors that are received take the place of operations of all ranks."""
 
+    replay: Any
+    """Runs it."""
+
     def __init__(self, tape: Tape) -> None:
-        steps, operations, constants = list(tape.steps), list(tape.operations), list(tape.constants)
+        steps, constants = list(tape.steps), list(tape.constants)
         makers = {slots[0]: place for place, step in enumerate(steps) for slots in step.results if len(slots) == 1}
         self._received: list[tuple[int, Any]] = []
         """Number of each operation that waits, and the tensor that takes what it gave."""
@@ -31,19 +34,14 @@ class Compared:
                 constants.append((slot, tensor))
                 if exchanges_at_once(step.operator):
                     steps[place] = _instead(step, torch.ops.aten.clone.default, [Slot(slot), None])
-                    copied = [("slot", slot), ("value", None)]
-                    operations[place] = ("aten::clone", "", copied, operations[place][3])
                     continue
                 maker = makers[step.arguments[0].number]
                 steps[maker] = _instead(steps[maker], torch.ops.aten.clone.default, [Slot(slot), None])
                 steps[place] = _instead(step, torch.ops.aten.alias.default, step.arguments)
-                results = operations[maker][3]
-                operations[maker] = ("aten::clone", "", [("slot", slot), ("value", None)], results)
-                operations[place] = ("aten::alias", "", operations[place][2], operations[place][3])
         if any(is_of_ranks(step.operator) for step in steps):
             raise ValueError("it does not wait for what other ranks give")
         slots = tape.slots + len(self._received)
-        self.tape = dataclasses.replace(tape, slots=slots, constants=constants, operations=operations, steps=steps)
+        self.tape = dataclasses.replace(tape, slots=slots, constants=constants, steps=steps)
 
     def receive(self, operations: list[Operation]) -> None:
         """Take what the operations of a call gave; what is no longer called leaves what was there before."""

@@ -4,24 +4,25 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from ..errors import is_of_memory
 from ..system import private_names
 from ..system.tensor_bytes import bytes_of
-from .arguments import tensors_in
+from . import extension
+from .arguments import Call, tensors_in
 from .left_values import given
-from .recorded_call import Tape
+from .operations import Operation, address_of
 from .recorder import TOO_LITTLE, Recorder
 from .returned import filled, parts
-from .tape import Operation, Slot, address_of
+from .tape import Tape
 from .tensor_effects import Outside
-from .traced_numbers import Number
 
 # Comparing needs memory for each of these
 _TRIES = 3
@@ -42,7 +43,7 @@ class State:
         self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_after]
         self.places = [(place, place.now()) for place, _ in tape.left]
         self.generators = list(tape.generators)
-        if any(step.is_random for step in tape.steps):
+        if tape.draws:
             self.generators.append(torch.default_generator)
             if torch.cuda.is_available() and torch.cuda.is_initialized():
                 self.generators += torch.cuda.default_generators
@@ -77,12 +78,11 @@ class State:
 class Surroundings:
     """What a recording reads and does not change."""
 
-    def __init__(self, tape: Tape, inputs: list[Any]) -> None:
-        changed = [*(tensor for (tensor,) in tape.written), *(inputs[place] for place in tape.written_inputs)]
-        addresses = {address_of(tensor) for tensor in changed}
+    def __init__(self, tape: Tape, state: State) -> None:
+        addresses = set(map(address_of, state.tensors))
         self._tensors = [tensor for (tensor,) in tape.memory if address_of(tensor) not in addresses]
         self._copies = [tensor.detach().clone() for tensor in self._tensors]
-        own = {id(parameter) for parameter, _, _ in tape.gradients_after}
+        own = {id(parameter) for parameter, _ in state.gradients}
         others = [parameter for parameter, _, _ in tape.gradients_before if id(parameter) not in own]
         self._gradients = [(parameter, parameter.grad) for parameter in others]
 
@@ -92,71 +92,78 @@ class Surroundings:
         )
 
 
-class Call:
-    """One call of a function."""
+class Checked(Protocol):
+    """A recording, or what is compared in its place."""
 
-    def __init__(self, function: Callable, args: tuple, named: dict[str, Any]) -> None:
-        self._function, self._args, self._named = function, args, named
+    tape: Any
+    replay: Any
 
-    def both_ways(
-        self, replay: Any, tape: Tape, tolerance: float, looks: Callable[[list[Operation]], None] | None = None
-    ) -> tuple[Any, str | None]:
-        """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here.
-        ``OTHERS``: nothing is known, and another call will tell. NotImplemented: the call has still to be made, for
-        which the copies for the comparison left too little memory.
+    def receive(self, operations: list[Operation]) -> None:
+        """Take what the operations of the function gave, before it runs."""
 
-        looks: given the operations of the function before the recording runs. Without it no recorder looks on, for
-        torch may compute otherwise then: the fast path of transformers, singular values, gradients of ``max``.
-        """
-        try:
-            args = given(self._args, tape.given)
-            inputs = tensors_in(args, self._named)
-            before = State(tape, inputs)
-            around = Surroundings(tape, inputs)
-        except Exception as failure:
-            return NotImplemented, _told(failure)
-        # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
-        # one that looks for the reason.
-        recorder = None if looks is None else Recorder(inputs, tape.counts, with_values=True)
-        try:
-            with contextlib.ExitStack() as stack:
-                for each in () if recorder is None else (Outside(recorder), recorder):
-                    stack.enter_context(each)
-                result = self._function(*self._args, **self._named)
-        except Exception as failure:
-            if not is_of_memory(failure):
-                raise
-            before.restore()
-            return NotImplemented, TOO_LITTLE
-        if recorder is not None and recorder.obstacle:
-            return result, recorder.obstacle
-        try:
-            after = State(tape, inputs)
-        except Exception as failure:
-            return result, _told(failure)
+
+def both_ways(call: Call, checked: Checked, tolerance: float, looks: bool) -> tuple[Any, str | None]:
+    """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here.
+    ``OTHERS``: nothing is known, and another call will tell. NotImplemented: the call has still to be made, for
+    which the copies for the comparison left too little memory.
+
+    looks: a recorder looks on, and tells which operation differs. Torch may compute otherwise then: the fast path of
+    transformers, singular values, gradients of ``max``.
+    """
+    tape, replay = checked.tape, checked.replay
+    try:
+        args = given(call.args, tape.given)
+        inputs = tensors_in(args, call.named)
+        before = State(tape, inputs)
+        around = Surroundings(tape, before)
+    except Exception as failure:
+        return NotImplemented, _told(failure)
+    # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
+    # one that looks for the reason.
+    recorder = Recorder(inputs, tape.counts, with_values=True) if looks else None
+    try:
+        with contextlib.ExitStack() as stack:
+            for each in () if recorder is None else (Outside(recorder), recorder):
+                stack.enter_context(each)
+            result = call.function(*call.args, **call.named)
+    except Exception as failure:
+        if not is_of_memory(failure):
+            raise
         before.restore()
-        try:
-            if looks is not None and recorder is not None:
-                looks(recorder.operations)
-            found = replay.run(args, self._named)
-            if found is NotImplemented:
-                kind, place = replay.why()
-                fails = kind == "failure" and not tape.number_required_at(place)
-                return result, "an operation fails in the recording" if fails else None
-            found, left = filled((tape.template, [value for _, value in tape.left]), found)
-            expected = [(place, place.expected(old, value)) for (place, old), value in zip(before.places, left)]
-            found = found, _compared(expected)
-            if around.have_changed() or not after.has_drawn_the_same():
-                return result, OTHERS
-            difference = _difference(after, result, found, tolerance)
-            if difference and recorder is not None:
-                before.restore()
-                difference = f"{_first_difference(tape, inputs, recorder, tolerance)}{difference}"
-        except Exception as failure:
-            return result, _told(failure)
-        finally:
-            after.restore()
-        return result, difference
+        return NotImplemented, TOO_LITTLE
+    if recorder is not None and recorder.obstacle:
+        return result, recorder.obstacle
+    try:
+        after = State(tape, inputs)
+    except Exception as failure:
+        return result, _told(failure)
+    before.restore()
+    try:
+        if recorder is not None:
+            checked.receive(recorder.operations)
+        found = replay.run(args, call.named)
+        if found is NotImplemented:
+            kind, place = replay.why()
+            fails = kind == "failure" and not tape.number_required_at(place)
+            return result, "an operation fails in the recording" if fails else None
+        found, left = filled((tape.template, [value for _, value in tape.left]), found)
+        expected = [(place, place.expected(old, value)) for (place, old), value in zip(before.places, left)]
+        found = found, _compared(expected)
+        if around.have_changed() or not after.has_drawn_the_same():
+            return result, OTHERS
+        difference = _difference(after, result, found, tolerance)
+        if difference and recorder is not None:
+            before.restore()
+            again = extension.module().Replay(args, call.named, tape)
+            numbers = again.given(args, call.named)[1]
+            with (first := _FirstDifference(tape.steps, recorder, tolerance)):
+                again.launch(inputs, numbers, False)
+            difference = f"{first.found}{difference}"
+    except Exception as failure:
+        return result, _told(failure)
+    finally:
+        after.restore()
+    return result, difference
 
 
 def _compared(places: list[tuple[Any, Any]]) -> list[Any]:
@@ -169,68 +176,47 @@ def _difference(after: State, result: Any, found: Any, tolerance: float) -> str:
     pairs = [("a result", *pair) for pair in both]
     for name, value, again in (*pairs, *after.numbers()):
         if not is_same(value, again, tolerance):
-            return f"{name} is {_shown(value)}, and {_shown(again)} from the recording{apart(value, again)}"
+            return f"{name} is {unlike(value, again)}"
     return ""
 
 
-def _first_difference(tape: Tape, inputs: list[Any], recorder: Recorder, tolerance: float) -> str:
-    """ "mse_loss (model.py:7) gives ...; ": the first operation that is another one, or gives something else."""
-    real = list(zip(recorder.operations, recorder.values or []))
-    for step, outcome, again in steps_again(tape, inputs):
+class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore[misc]
+    """Entered around a run of a recording, ``found`` tells the first operation that is another one than in the
+    function, or gives something else: "mse_loss (model.py:7) gives ...; "."""
+
+    def __init__(self, steps: list[Operation], recorder: Recorder, tolerance: float) -> None:
+        super().__init__()
+        self.found = ""
+        self._steps, self._recorder, self._tolerance = iter(steps), recorder, tolerance
+
+    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        run = functools.partial(operator, *args, **(kwargs or {}))
+        result = run()
+        self.found = self.found or self._difference(next(self._steps), _copies(result), run)
+        return result
+
+    def _difference(self, step: Operation, outcome: list[Any], run: Callable[[], Any]) -> str:
+        operations, values, number = self._recorder.operations, self._recorder.values or [], step.number
         # what nobody needs was left out of the recording
-        operation, values = real[step.number] if step.number < len(real) else (step, None)
-        if values is None or operation.name != step.name:
+        if number >= len(values) or operations[number].name != step.name:
             return f"{step.name} ({step.place}) is no longer called; "
-        for value, other in zip(values, outcome):
-            if not is_same(value, other, tolerance):
-                if not all(is_same(one, two, 0) for _ in range(_TRIES) for one, two in zip(outcome, again())):
-                    return (
-                        f"{step.name} ({step.place}) gives other numbers each time that it is given the same, as "
-                        "what adds up in no fixed order does: allow for that with recorded(tolerance=...); "
-                    )
-                shown = f"{_shown(value)}, and {_shown(other)} from the recording{apart(value, other)}"
-                return f"{step.name} ({step.place}) gives {shown}; "
-    return ""
-
-
-def steps_again(tape: Tape, inputs: list[Any]) -> Iterator[tuple[Operation, list[Any], Callable[[], list[Any]]]]:
-    """The operations of a tape, made one after the other from Python: each, copies of what it returns, and what tells
-    that once more, where it writes nothing."""
-    slots: dict[int, Any] = {**dict(tape.constants), **dict(zip(tape.inputs, inputs))}
-    with torch.no_grad():
-        for operation in tape.steps:
-            result = _run(operation, slots)
-            whole = result if isinstance(result, tuple) else () if result is None else (result,)
-            for numbers, each in zip(operation.results, whole):
-                for number, tensor in zip(numbers, each if isinstance(each, (list, tuple)) else (each,)):
-                    if number >= 0:
-                        slots[number] = tensor
-            yield operation, _copies(result), _once_more(operation, slots, result)
-
-
-def _once_more(operation: Operation, slots: dict[int, Any], result: Any) -> Callable[[], list[Any]]:
-    is_repeatable = not operation.writes and not operation.is_random
-    return lambda: _copies(_run(operation, slots) if is_repeatable else result)
+        pairs = [pair for pair in zip(values[number], outcome) if not is_same(*pair, self._tolerance)]
+        if not pairs:
+            return ""
+        is_repeatable = not step.writes and not step.is_random
+        again = [_copies(run()) for _ in range(_TRIES if is_repeatable else 0)]
+        if not all(is_same(one, two, 0) for each in again for one, two in zip(outcome, each)):
+            return (
+                f"{step.name} ({step.place}) gives other numbers each time that it is given the same, as what adds up "
+                "in no fixed order does: allow for that with recorded(tolerance=...); "
+            )
+        value, other = pairs[0]
+        return f"{step.name} ({step.place}) gives {unlike(value, other)}; "
 
 
 def _copies(result: Any) -> list[Any]:
     flat = result if isinstance(result, (list, tuple)) else [result]
     return [each.detach().clone() if isinstance(each, torch.Tensor) else None for each in flat]
-
-
-def _run(operation: Operation, slots: dict[int, Any]) -> Any:
-    def value_of(argument: Any) -> Any:
-        if isinstance(argument, Slot):
-            return slots[argument.number]
-        if isinstance(argument, Number):
-            return argument.value
-        return [value_of(each) for each in argument] if isinstance(argument, list) else argument
-
-    declared = private_names.schema_of(operation.operator).arguments
-    values = [value_of(argument) for argument in operation.arguments]
-    plain = [value for value, each in zip(values, declared) if not each.kwarg_only]
-    named = {each.name: value for value, each in zip(values, declared) if each.kwarg_only}
-    return operation.operator(*plain, **named)
 
 
 def is_same(value: Any, other: Any, tolerance: float) -> bool:
@@ -261,12 +247,13 @@ def _told(failure: Exception) -> str:
     return TOO_LITTLE if is_of_memory(failure) else f"the recording fails: {str(failure).partition(chr(10))[0]}"
 
 
-def apart(value: Any, other: Any) -> str:
-    """How far two tensors are from each other, where that can be said."""
+def unlike(value: Any, other: Any) -> str:
+    """Two values, and how far tensors are from each other, where that can be said."""
+    text = f"{_shown(value)}, and {_shown(other)} from the recording"
     tensors = [each for each in (value, other) if isinstance(each, torch.Tensor)]
     if len(tensors) < 2 or value.shape != other.shape or value.numel() < 2 or not value.is_floating_point():
-        return ""
-    return f" (they differ by up to {float((value - other).detach().abs().max()):.3g})"
+        return text
+    return f"{text} (they differ by up to {float((value - other).detach().abs().max()):.3g})"
 
 
 def _shown(value: Any) -> str:

@@ -11,8 +11,8 @@ import torch
 from ..compiling import plan
 from ..system import private_names
 from .memory_spans import elements_of
-from .recorded_call import Tape
-from .tape import Operation, Slot, address_of, is_of_ranks, is_ordinary
+from .operations import Operation, Slot, address_of, is_of_ranks, is_ordinary
+from .tape import Tape
 from .traced_numbers import COMPUTES, CONSTANT, NEGATE, NUMBER, SLOT, Number, formula_of
 
 _KINDS = {NUMBER: plan.NUMBER, SLOT: plan.SLOT, CONSTANT: plan.CONSTANT}

@@ -17,8 +17,8 @@ from ..system import log
 from . import comparison
 from .compiled_plan import Memory, Uncompilable, plan_of
 from .memory_spans import Overlaps
-from .recorded_call import Tape
-from .tape import address_of
+from .operations import address_of
+from .tape import Tape
 
 _CHECKS = 3
 
@@ -146,8 +146,10 @@ class CompiledReplay:
         pairs = [("a result", *pair) for pair in zip(expected, results)]
         for what, one, other in (*pairs, *after.numbers()):
             if not comparison.is_same(one, other, self._tolerance):
-                text = f"{what} differs by more than tolerance={self._tolerance:g} of its largest value"
-                return text + comparison.apart(one, other)
+                text = (
+                    f"{what} is {comparison.unlike(one, other)}: more than tolerance={self._tolerance:g} of the largest"
+                )
+                return text.replace("from the recording", "as compiled code")
         return ""
 
 

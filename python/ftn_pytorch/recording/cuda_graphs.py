@@ -26,9 +26,9 @@ from . import comparison
 from .collectives import asks_ranks
 from .device_turns import Turns, turns_of
 from .memory_spans import Overlaps, has_gaps, like
-from .recorded_call import Tape
+from .operations import is_move
 from .recorder import ALONE
-from .tape import is_move
+from .tape import Tape
 
 _CAPTURES = 8
 _GRAPHS = 8
@@ -228,8 +228,7 @@ class GraphReplay:
                 private_names.copy_all([home for home in homes if home is not None], made)
                 return results, tuple(homes)
 
-            draws = any(step.is_random for step in self._tape.steps)
-            graph, (results, gradients) = self._turns.capture(prepare, restore, launch, draws)
+            graph, (results, gradients) = self._turns.capture(prepare, restore, launch, self._tape.draws)
         except RuntimeError as failure:
             if before is not None:
                 before.restore()

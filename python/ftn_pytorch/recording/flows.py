@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -12,14 +13,13 @@ from .footprints import NOWHERE, Footprints, is_plain, value_of
 from .syntax import Syntax
 
 _FUNCTIONS = (min, max, abs, int, float, bool)
-_COMPUTES = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Call)
+_COMPUTES = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp)
 
 
 class Computed(NamedTuple):
     """What code computes out of a number and of constants."""
 
     text: str
-    node: ast.expr
     of: Callable[[Any], Any]
 
 
@@ -34,93 +34,79 @@ class Step(NamedTuple):
 def computed(node: ast.expr, syntax: Syntax, frame: FrameType, names: frozenset[str]) -> Computed:
     """The widest expression around one that reads a number, in which all else is constant in a recording.
     ``names``: what is not."""
-    widest = node
-    while _is_computed(outer := syntax.parents.get(widest), widest, node, frame, names):
+    widest, of, text = node, _with_number(node, ast.unparse(node), frame, names), ast.unparse(node)
+    while (wider := _with_number(outer := syntax.parents.get(widest), text, frame, names)) is not None:
         assert isinstance(outer, ast.expr)
-        widest = outer
+        widest, of = outer, wider
     is_test = isinstance(outer, (ast.If, ast.IfExp, ast.While)) and outer.test is widest
-    made = _WithNumber(node, frame).visit(ast.parse(ast.unparse(widest), mode="eval").body)
     arguments = ast.arguments(posonlyargs=[], args=[ast.arg("n")], kwonlyargs=[], kw_defaults=[], defaults=[])
+    assert of is not None
     if is_test:
-        made = ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), made))
-    whole = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, made)))
-    return Computed(ast.unparse(widest), widest, eval(compile(whole, "<computed>", "eval"), {}))
+        of = ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), of))
+    whole = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, of)))
+    return Computed(ast.unparse(widest), eval(compile(whole, "<computed>", "eval"), {}))
 
 
-class _WithNumber(ast.NodeTransformer):
-    """Puts ``n`` in place of what reads a number, and their values in place of other names."""
-
-    def __init__(self, node: ast.expr, frame: FrameType) -> None:
-        self._text, self._frame = ast.unparse(node), frame
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        node.args = [self.visit(each) for each in node.args]
-        return node
-
-    def _named(self, node: Any) -> Any:
-        if ast.unparse(node) == self._text:
-            return ast.Name("n", ast.Load())
-        return ast.Constant(value_of(node, self._frame))
-
-    visit_Name = visit_Attribute = visit_Subscript = _named
-
-
-def _is_computed(outer: Any, inner: ast.AST, node: ast.expr, frame: FrameType, names: frozenset[str]) -> bool:
-    if not isinstance(outer, _COMPUTES):
-        return False
-    parts: Sequence[ast.AST] = [each for each in ast.iter_child_nodes(outer) if isinstance(each, ast.expr)]
-    if isinstance(outer, ast.Call):
-        if outer.keywords or not any(value_of(outer.func, frame) is each for each in _FUNCTIONS) or outer.func is inner:
-            return False
-        parts = outer.args
-    return all(each is inner or _is_constant(each, node, frame, names) for each in parts)
-
-
-def _is_constant(part: ast.AST, node: ast.expr, frame: FrameType, names: frozenset[str]) -> bool:
-    if ast.unparse(part) == ast.unparse(node):
-        return True
+def _with_number(part: Any, text: str, frame: FrameType, names: frozenset[str]) -> ast.expr | None:
+    """An expression with ``n`` in place of what reads the number, and values in place of other names; None where
+    something in it is no constant."""
+    if isinstance(part, ast.expr) and ast.unparse(part) == text:
+        return ast.Name("n", ast.Load())
     if isinstance(part, (ast.Constant, ast.Name, ast.Attribute)):
         value = value_of(part, frame)
-        return getattr(part, "id", getattr(part, "attr", None)) not in names and is_plain(value)
-    if isinstance(part, _COMPUTES):
-        return _is_computed(part, part, node, frame, names)
-    return False
+        is_constant = getattr(part, "id", getattr(part, "attr", None)) not in names and is_plain(value)
+        return ast.Constant(value) if is_constant else None
+    made, fields = copy.copy(part), ast.iter_fields(part)
+    if isinstance(part, ast.Call):
+        function = next((each for each in _FUNCTIONS if value_of(part.func, frame) is each), None)
+        if function is None or part.keywords:
+            return None
+        made, fields = ast.Call(ast.Name(function.__name__, ast.Load()), [], []), iter([("args", part.args)])
+    elif not isinstance(part, _COMPUTES):
+        return None
+
+    def with_number(inner: Any) -> Any:
+        return _with_number(inner, text, frame, names) if isinstance(inner, ast.expr) else inner
+
+    for name, inner in fields:
+        new = list(map(with_number, inner)) if isinstance(inner, list) else with_number(inner)
+        if new is None or (isinstance(new, list) and None in new):
+            return None
+        setattr(made, name, new)
+    return made
 
 
 def value_added(node: ast.expr, syntax: Syntax, frame: FrameType) -> Any:
     """What a statement that writes to a place adds to what is there: a number; None if that is not known, NOWHERE if it
     does another thing."""
-    outer = syntax.parents.get(node)
-    if isinstance(outer, ast.AugAssign) and outer.target is node:
-        added, operator = outer.value, outer.op
-    elif isinstance(outer, ast.Assign) and outer.targets == [node] and isinstance(outer.value, ast.BinOp):
-        if ast.unparse(outer.value.left) != ast.unparse(node):
-            return NOWHERE
-        added, operator = outer.value.right, outer.value.op
-    else:
+    if (found := _sum_around(node, syntax)) is None:
         return NOWHERE
-    if not isinstance(operator, (ast.Add, ast.Sub)):
-        return NOWHERE
-    value = value_of(added, frame)
+    value = value_of(found[0], frame)
     if type(value) not in (int, float):
         return None
-    return value if isinstance(operator, ast.Add) else -value
+    return value if isinstance(found[1], ast.Add) else -value
 
 
 def is_only_added_to(node: ast.expr, syntax: Syntax) -> bool:
     """Whether what is read here is only put back with something added."""
+    return _sum_around(node, syntax) is not None
+
+
+def _sum_around(node: ast.expr, syntax: Syntax) -> tuple[ast.expr, ast.operator] | None:
+    """What a statement adds to a place that it reads, or writes, here, and how; None for other statements."""
     outer = syntax.parents.get(node)
-    if isinstance(outer, ast.AugAssign):
-        return outer.target is node
-    statement = syntax.parents.get(outer) if outer is not None else None
-    return (
-        isinstance(outer, ast.BinOp)
-        and outer.left is node
-        and isinstance(outer.op, (ast.Add, ast.Sub))
-        and isinstance(statement, ast.Assign)
-        and statement.value is outer
-        and [ast.unparse(each) for each in statement.targets] == [ast.unparse(node)]
-    )
+    if isinstance(outer, ast.AugAssign) and outer.target is node:
+        added, operator = outer.value, outer.op
+    else:
+        statement = syntax.parents.get(outer) if isinstance(outer, ast.BinOp) and outer.left is node else outer
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+            return None
+        if [ast.unparse(each) for each in statement.targets] != [ast.unparse(statement.value.left)]:
+            return None
+        if node is not statement.targets[0] and node is not statement.value.left:
+            return None
+        added, operator = statement.value.right, statement.value.op
+    return (added, operator) if isinstance(operator, (ast.Add, ast.Sub)) else None
 
 
 class HandedOn:

@@ -9,6 +9,7 @@ taken out of a tensor is free if it is only handed on; all others must be the sa
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -18,24 +19,23 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..values.held import fields_of
+from ..values.held import fields_of, shown
 from ..values.walk import WHOLE
 from .binding import CELL, SLOT, Binding
 from .bindings import Watch
 from .flows import HandedOn, Step, computed, is_appended_to, is_only_added_to, value_added
-from .footprints import NOWHERE, Access, Footprints, called_by, is_of_user, value_of
+from .footprints import NOWHERE, Access, Footprints, called_by, value_of
+from .operations import RECORDING, is_of_library, is_of_package, is_of_user
 from .places import Added, Appended, Guard, Place, sum_of
 from .readers import BY_TEXT, IN_TEXTS, OF_UNSEEN
 from .reads import Reads
 from .recorder import Recorder, Unrecordable, unseen
 from .returned import parts
 from .syntax import positions_of, syntax_of
-from .tape import RECORDING
 
 OF_COUNTS = "count in a tensor (n.add_(1)), or outside; what is no tensor must not change in a call"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-WRAPPERS = {torch.no_grad()(lambda: None).__code__}
-"""Code of what calls a function, and returns what that returns: a mode of gradients that decorates it, a device."""
+_OF_MODES = torch.no_grad()(lambda: None).__code__
 
 
 class Way(NamedTuple):
@@ -44,6 +44,10 @@ class Way(NamedTuple):
     place: Place
     key: Any
     to: Any
+
+    @property
+    def path(self) -> str:
+        return self.place.path if self.key is None else f"{self.place.path}[{shown(self.key)}]"
 
     @property
     def is_number(self) -> bool:
@@ -68,9 +72,6 @@ class Known:
     """To which calls add, and which are other ones after some calls. These and the tensors are arguments of a run."""
     numbers: list[Place] = field(default_factory=list)
     ways: list[Way] = field(default_factory=list)
-    lists: dict[int, Any] = field(default_factory=dict)
-    paths: frozenset[str] = frozenset()
-    """Those of the lists, which are not looked into."""
     takes_numbers: bool = False
     """A number is taken out of a tensor."""
 
@@ -78,17 +79,40 @@ class Known:
     def given(self) -> tuple[Place, ...]:
         return (*self.tensors, *self.gradients)
 
+    @property
+    def lists(self) -> dict[int, Way]:
+        """The first way to each list, by the identity of that."""
+        return {id(way.to): way for way in reversed(self.ways) if not way.is_number}
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Those of the lists, which are not looked into."""
+        return frozenset(way.path for way in self.ways if not way.is_number)
+
     def look_again(self) -> None:
         """The names may have other lists since the last attempt."""
         self.ways = [each for way in self.ways for each in [way.now()] if each is not None]
-        self.lists = {id(way.to): way.to for way in self.ways if not way.is_number}
 
     def holders(self) -> list[Any]:
         return [place.holder for place in (*self.numbers, *(way.place for way in self.ways))]
 
-    @property
-    def is_followed(self) -> bool:
-        return bool(self.numbers or self.ways or self.takes_numbers)
+
+@dataclass
+class Count:
+    """A number in a place: what it was, and what code has done with it."""
+
+    place: Place
+    before: Any
+    reads: int = 0
+    is_written: bool = False
+    added: list[int | float | None] = field(default_factory=list)
+    """None for what is not known."""
+    sums: list[ast.AST] = field(default_factory=list)
+    """The statements that have added it."""
+
+    def refusal(self, why: str) -> Unrecordable:
+        now = self.place.get()
+        return Unrecordable(f"it changes {self.place.path} ({self.before!r} before a call, {now!r} after it){why}")
 
 
 class Following:
@@ -101,20 +125,20 @@ class Following:
         self._known, self._recorder, self._told = known, recorder, told
         self._outermost = getattr(function, "__func__", function)
         self._obstacle = ""
-        self._before = [place.get() for place in known.numbers]
-        self._lengths = {key: len(each) for key, each in known.lists.items()}
-        self._added: dict[int, list[int | float | None]] = {}
-        self._written: set[int] = set()
-        self._appended = dict.fromkeys(known.lists, 0)
-        places = (*known.numbers, *(way.place for way in known.ways))
-        self._names = frozenset(each.path if each.key is None else each.key for each in places)
+        self._counts = [Count(place, place.get()) for place in known.numbers]
+        self._lengths = {key: len(way.to) for key, way in known.lists.items()}
+        self._appended: Counter[int] = Counter()
+        """Of lists, by their identity."""
+        self._reads: Counter[int] = Counter()
+        """Of ways, by the identity of their places."""
+        self._names = frozenset(
+            each.path if each.key is None else each.key for each in (*known.numbers, *(way.place for way in known.ways))
+        )
         self._nodes: set[ast.AST] = set()
         """Where code has written to these numbers, and appended to these lists."""
-        self._sums: dict[int, list[ast.AST]] = {}
-        """Statements that add something else than constants to a number."""
-        self._reads: Counter[int] = Counter()
-        """Of the numbers, by their place in the list; of ways, by the identity of their places."""
-        self._footprints = Footprints(places, self._see) if known.is_followed else None
+        seen = [(each.place, functools.partial(self._see_number, each)) for each in self._counts]
+        seen += [(way.place, functools.partial(self._see_way, way)) for way in known.ways]
+        self._footprints = Footprints(seen) if seen or known.takes_numbers else None
 
     @property
     def is_active(self) -> bool:
@@ -137,25 +161,34 @@ class Following:
             return []
         if why := self._obstacle or self._footprints.obstacle:
             raise Unrecordable(why)
-        self._refuse_texts(watch, BY_TEXT, self._paths())
-        for number, place in enumerate(self._known.numbers):
-            if (times := self._told.times(place.holder, place.key)) is None:
-                self._refuse_texts(watch, OF_UNSEEN, place.path)
+        paths = (*(place.path for place in self._known.numbers), *sorted(self._known.paths), "numbers")
+        self._refuse_texts(watch, BY_TEXT, paths[0])
+        for count in self._counts:
+            place = count.place
             is_of_code = self._is_of_names(place) or any(fields_of(each) is place.holder for each in watch.functions)
-            is_seen = times is None and not watch.names & IN_TEXTS and is_of_code
             is_whole = any(self._told.times(place.holder, each) for each in WHOLE)
             is_whole = is_whole or (place.kind == SLOT and watch.asks_descriptors)
-            if is_whole or (times != self._reads[number] and not is_seen):
+            is_of_code = is_of_code and not watch.names & IN_TEXTS
+            if not self._are_all(watch, place, count.reads, is_of_code) or is_whole:
                 raise Unrecordable(f"it changes {place.path}, and something besides its code reads that")
         for way in self._known.ways:
-            if (times := self._told.times(way.place.holder, way.place.key)) is None:
-                self._refuse_texts(watch, OF_UNSEEN, way.place.path)
-            if times != self._reads[id(way.place)] and (times is not None or not _is_of_module(way.place)):
-                raise Unrecordable(f"something besides its code reads {way.place.path}, in which it changes something")
+            place = way.place
+            if not self._are_all(watch, place, self._reads[id(place)], _is_of_module(place)):
+                raise Unrecordable(f"something besides its code reads {place.path}, in which it changes something")
             if way.key is None:
-                watch.bindings.append(Binding(way.place.kind, way.place.holder, way.place.key, way.to, way.place.path))
-        self._free()
+                watch.bindings.append(Binding(place.kind, place.holder, place.key, way.to, place.path))
+        for each in self.taken:
+            if each.steps:
+                handed_on = HandedOn(self._footprints, self._nodes)
+                each.is_free, each.sums = handed_on.holds(each.steps), handed_on.sums
         return [*self._numbers(), *self._lists()]
+
+    def _are_all(self, watch: Watch, place: Place, reads: int, is_of_code: bool) -> bool:
+        """Whether code has made all reads of a place. ``is_of_code``: nothing else can, if nobody looks on there."""
+        times = self._told.times(place.holder, place.key)
+        if times is None:
+            self._refuse_texts(watch, OF_UNSEEN, place.path)
+        return times == reads or (times is None and is_of_code)
 
     def _refuse_texts(self, watch: Watch, readers: frozenset[str], path: str) -> None:
         if texts := sorted(readers & watch.names):
@@ -166,57 +199,40 @@ class Following:
         ways = (way for way in self._known.ways if way.is_number)
         return _is_of_module(place) or any(way.place.get() is place.holder for way in ways)
 
-    def _paths(self) -> str:
-        known = (*(place.path for place in self._known.numbers), *sorted(self._known.paths))
-        return known[0] if known else "numbers"
-
     # ---- numbers in names
 
-    def _see(self, access: Access) -> None:
-        for number, place in enumerate(self._known.numbers):
-            if access.place is place:
-                self._see_number(number, access)
-        for way in self._known.ways:
-            if access.place is way.place:
-                self._reads[id(way.place)] += not access.is_write
-                self._see_way(way, access)
-
-    def _see_number(self, number: int, access: Access) -> None:
-        place, before = self._known.numbers[number], self._before[number]
+    def _see_number(self, count: Count, access: Access) -> None:
         self._nodes.add(access.node)
-        added = self._added.get(number, [])
-        self._reads[number] += not access.is_write
+        count.reads += not access.is_write
         if access.is_write:
             value = value_added(access.node, access.syntax, access.frame)
             if value is NOWHERE:
-                self._written.add(number)
+                count.is_written = True
             else:
-                self._sums.setdefault(number, []).append(access.syntax.parents[access.node])
-                self._added.setdefault(number, []).append(value)
+                count.sums.append(access.syntax.parents[access.node])
+                count.added.append(value)
         elif not is_only_added_to(access.node, access.syntax):
-            if number in self._written or None in added:
-                self._refuse(f"it reads {place.path} after it has changed it")
+            if count.is_written or None in count.added:
+                self._refuse(f"it reads {count.place.path} after it has changed it")
                 return
             found = computed(access.node, access.syntax, access.frame, self._names)
-            constants = tuple(each for each in added if each is not None)
+            added = tuple(each for each in count.added if each is not None)
             try:
-                value = found.of(sum_of(before, constants))
+                value = found.of(sum_of(count.before, added))
             except Exception:  # which the function is about to raise
                 self._refuse(f"{found.text} fails")
                 return
-            self.guards.append(Guard(place, type(before), constants, found.of, value, found.text))
+            self.guards.append(Guard(count.place, type(count.before), added, found.of, value, found.text))
 
     def _numbers(self) -> Iterator[tuple[Any, Any]]:
-        for number, place in enumerate(self._known.numbers):
-            before, now = self._before[number], place.get()
-            added = self._added.get(number, [])
-            if number in self._written:
-                is_free = any(now is each.value and each.is_free for each in self.taken)
-                if added or not is_free:
-                    raise Unrecordable(f"it changes {place.path}{_values(before, now)}: {OF_COUNTS}")
+        for count in self._counts:
+            place, before, added, now = count.place, count.before, count.added, count.place.get()
+            if count.is_written:
+                if added or not any(now is each.value and each.is_free for each in self.taken):
+                    raise count.refusal(f": {OF_COUNTS}")
                 yield place, now
             elif added:
-                of = [each for each in self.taken if each.is_free and _are_of(each.sums, self._sums[number])]
+                of = [each for each in self.taken if each.is_free and _are_of(each.sums, count.sums)]
                 if added == [None] and not of and type(before) is int and type(now) is int:
                     added = [now - before]
                 taken = tuple(each.value for each in of)
@@ -224,17 +240,18 @@ class Following:
                 is_known = len(of) == len(added) and (len(of) == 1 or all(map(_is_in_its_sum, of)))
                 is_known = is_known if of else None not in added
                 if not is_known or type(before) not in (int, float) or step.expected(before, taken) != now:
-                    raise Unrecordable(f"it changes {place.path}{_values(before, now)}: {OF_COUNTS}")
+                    raise count.refusal(f": {OF_COUNTS}")
                 self.guards.append(Guard(place, type(before), (), lambda n: True, True, place.path))
                 yield step, taken
             elif now is not before and now != before:
-                raise Unrecordable(f"it changes {place.path}{_values(before, now)}, and it is not known where")
+                raise count.refusal(", and it is not known where")
 
     # ---- lists, and numbers in dicts
 
     def _see_way(self, way: Way, access: Access) -> None:
         node: ast.AST | None = access.node
         parents = access.syntax.parents
+        self._reads[id(way.place)] += not access.is_write
         if way.key is not None and not access.is_write:
             node = parents.get(access.node)
             if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
@@ -244,9 +261,9 @@ class Following:
                 return
             if way.is_number and not isinstance(node.ctx, ast.Del):
                 holder, is_write = way.place.get(), isinstance(node.ctx, ast.Store)
-                for number, place in enumerate(self._known.numbers):
-                    if place.holder is holder and place.key == way.key:
-                        self._see_number(number, access._replace(node=node, is_write=is_write))
+                for count in self._counts:
+                    if count.place.holder is holder and count.place.key == way.key:
+                        self._see_number(count, access._replace(node=node, is_write=is_write))
                 return
         if access.is_write or node is None or not is_appended_to(node, access.syntax):
             self._refuse(f"it reads {way.place.path}, which grows in each call: read it outside")
@@ -255,18 +272,17 @@ class Following:
         self._nodes.add(node)
 
     def _lists(self) -> Iterator[tuple[Any, Any]]:
-        for key, holder in self._known.lists.items():
-            path = next(each.place.path for each in self._known.ways if each.to is holder)
-            count = self._appended[key]
+        for key, way in self._known.lists.items():
+            holder, count = way.to, self._appended[key]
             length = self._lengths[key] + count
             if isinstance(holder, deque) and holder.maxlen is not None:
                 length = min(length, holder.maxlen)
             if len(holder) != length or count > length:
-                raise Unrecordable(f"it changes {path}, and it is not known where")
+                raise Unrecordable(f"it changes {way.place.path}, and it is not known where")
             if count:
-                target = Appended(holder, path, count)
+                target = Appended(holder, way.place.path, count)
                 if any(isinstance(each, torch.Tensor) and each.requires_grad for each in parts(target.now())):
-                    raise Unrecordable(f"it appends a tensor with a graph to {path}: detach it")
+                    raise Unrecordable(f"it appends a tensor with a graph to {way.place.path}: detach it")
                 yield target, target.now()
 
     # ---- numbers of tensors
@@ -277,8 +293,8 @@ class Following:
         below = None
         while frame is not None and frame.f_code.co_filename != RECORDING:
             code = frame.f_code
-            if code not in WRAPPERS:
-                syntax = syntax_of(code) if is_of_user(frame) else None
+            if not is_of_library(code.co_filename):
+                syntax = syntax_of(code) if is_of_user(frame) or is_of_package(frame) else None
                 node = None if syntax is None else syntax.at(positions_of(code)[frame.f_lasti // 2])
                 if syntax is None or node is None or code.co_flags & _SUSPENDS:
                     return None
@@ -298,13 +314,6 @@ class Following:
             self._refuse(unseen(failure))
             return None
 
-    def _free(self) -> None:
-        assert self._footprints is not None
-        for each in self.taken:
-            if each.steps:
-                handed_on = HandedOn(self._footprints, self._nodes)
-                each.is_free, each.sums = handed_on.holds(each.steps), handed_on.sums
-
     def _refuse(self, why: str) -> None:
         self._obstacle = self._obstacle or why
 
@@ -319,8 +328,9 @@ def _takes(node: ast.AST, frame: FrameType, function: Any) -> bool:
 
 
 def _code_of(function: Any) -> CodeType | None:
-    """Of a function, below the modes of gradients that decorate it."""
-    while isinstance(function, FunctionType) and function.__code__ in WRAPPERS:
+    """Of a function, below what calls it and returns what that returns: a mode of gradients that decorates it, or what
+    says so (``hands_on``)."""
+    while isinstance(function, FunctionType) and (function.__code__ is _OF_MODES or "hands_on" in vars(function)):
         function = vars(function).get("__wrapped__")
     return function.__code__ if isinstance(function, FunctionType) else None
 
@@ -337,7 +347,3 @@ def _is_in_its_sum(number: Any) -> bool:
 
 def _are_of(statements: list[Any], others: list[Any]) -> bool:
     return any(one is other for one in statements for other in others)
-
-
-def _values(before: Any, now: Any) -> str:
-    return f" ({before!r} before a call, {now!r} after it)"

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..values import user_objects
 from ..values.held import fields_of, slots
 from ..values.kinds import is_simple
 from .binding import CELL, SLOT
+from .operations import is_of_package, is_of_user
 from .recorder import unseen
 from .syntax import Syntax, positions_of, syntax_of
-from .tape import is_of_library
 
 NOWHERE = object()
 """No value, or one that only code of a user would give."""
@@ -31,9 +30,8 @@ _MOST = 1_000_000
 
 
 class Access(NamedTuple):
-    """One read or write of a place, in the order in which they were made."""
+    """One read or write of a place."""
 
-    place: Any
     is_write: bool
     syntax: Syntax
     node: ast.expr
@@ -41,16 +39,17 @@ class Access(NamedTuple):
 
 
 class Footprints:
-    """While it is entered, ``seen`` is told each access to one of the places. ``obstacle`` says why it cannot tell."""
+    """While it is entered, each access to one of the places is told to what stands beside that. ``obstacle`` says why
+    it cannot tell."""
 
-    def __init__(self, places: Sequence[Any], seen: Callable[[Access], None]) -> None:
+    def __init__(self, places: Sequence[tuple[Any, Callable[[Access], None]]]) -> None:
         self.obstacle = ""
         self.ran: dict[CodeType, set[int]] = {}
         """Offsets of the instructions that ran."""
         self.calls_code: set[ast.expr] = set()
         """Attributes that were written, and methods ``append``, which may give their value to code of a user."""
-        self._places, self._seen = places, seen
-        self._names = {_name_of(each) for each in places}
+        self._places = places
+        self._names = {_name_of(each) for each, _ in places} | {"append"}
         self._count = 0
         self._before: Any = None
 
@@ -73,7 +72,7 @@ class Footprints:
         return not there or any(2 * place in self.ran.get(code, ()) for place in there)
 
     def _begin(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event != "call" or not is_of_user(frame):
+        if event != "call" or not (is_of_user(frame) or is_of_package(frame)):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         self.ran.setdefault(frame.f_code, set())
@@ -88,7 +87,7 @@ class Footprints:
                 sys.settrace(None)
                 return None
             found = _accesses(frame.f_code).get(frame.f_lasti)
-            if found is not None and (found[1] in self._names or found[1] == "append"):
+            if found is not None and found[1] in self._names:
                 try:
                     self._note(frame, *found)
                 except Exception as failure:  # of what is not foreseen; the call goes on
@@ -108,19 +107,13 @@ class Footprints:
         is_foreign = name == "append" and type(of) not in (list, deque)
         if isinstance(node, ast.Attribute) and (_calls_code(of, name) if is_write else is_foreign):
             self.calls_code.add(node)
-        for place in self._places:
+        for place, seen in self._places:
             if _name_of(place) != name:
                 continue
             if isinstance(node, ast.Attribute) and of is NOWHERE:
                 self.obstacle = self.obstacle or f"it is not known whose {name} {ast.unparse(node)} is"
             elif _is_there(place, node, of, frame):
-                self._seen(Access(place, is_write, syntax, node, frame))
-
-
-def is_of_user(frame: FrameType) -> bool:
-    module = frame.f_globals.get("__name__", "")
-    is_followed = user_objects.is_own_module(module) or user_objects.is_of_package(module)
-    return is_followed and not is_of_library(frame.f_code.co_filename)
+                seen(Access(is_write, syntax, node, frame))
 
 
 def value_of(node: ast.AST, frame: FrameType) -> Any:

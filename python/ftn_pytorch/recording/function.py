@@ -14,13 +14,14 @@ import torch
 from ..errors import FtnPytorchError
 from ..system import log, private_names, process, thread_recorder
 from . import collectives, comparison, compiled_steps, cuda_graphs, extension, late_checks
-from .arguments import is_followed, key_of, tensors_in
+from .arguments import Call, is_followed, key_of, tensors_in
 from .changes import difference
 from .following import Known
-from .left_values import filler, given, whole_run
-from .recorded_call import Tape, record
+from .left_values import given, run_of
+from .recorded_call import record
 from .recorder import ALONE
 from .returned import mapped, parts
+from .tape import Tape
 from .variant import Variant
 
 _WARM_UP = 2
@@ -43,6 +44,12 @@ _OTHERWISE = (
     "torch computes otherwise while it is recorded, or adds up in no fixed order: allow for that with "
     "recorded(tolerance=...)"
 )
+_MEANT = {
+    "gradient": "gradients are not set as they were",
+    "memory": "a tensor has other memory",
+    "number": "a number of an optimizer has become zero, or no number",
+    "branch": "the step of an optimizer goes another way",
+}
 
 
 def recorded(
@@ -153,11 +160,7 @@ class RecordedFunction:
         if thread_recorder.is_aside() or private_names.is_forward_differentiated():
             return self._function(*args, **named)
         for variant in self._ready:
-            if (run := variant.run) is not None:
-                found = run(args, named)
-            elif (found := variant.replay.run(args, named)) is not NotImplemented:
-                found = variant.fill(found)
-            if found is not NotImplemented:
+            if (found := variant.run(args, named)) is not NotImplemented:
                 return found
         if is_followed(args, named):
             return self._function(*args, **named)
@@ -166,30 +169,30 @@ class RecordedFunction:
             return self._as_it_is(args, named)
         try:
             self._is_busy = True
-            found = self._next(args, named)
+            found = self._next(Call(self._function, args, named))
         finally:
             self._is_busy = False
             ALONE.release()
-        return self._as_it_is(args, named) if found is NotImplemented else found
+        return self._as_it_is(args, named) if found is NotImplemented else without_graph(found)
 
     def _as_it_is(self, args: tuple, named: dict[str, Any]) -> Any:
         return without_graph(self._function(*args, **named))
 
-    def _next(self, args: tuple, named: dict[str, Any]) -> Any:
+    def _next(self, call: Call) -> Any:
         """The result; NotImplemented for a call to be made as it is, which other threads need not wait for."""
         if extension.obstacle():
             self._give_up(extension.obstacle())
             return NotImplemented
-        variant = self._chosen(key_of(given(args, self._known.given), named))
+        variant = self._chosen(key_of(given(call.args, self._known.given), call.named))
         if variant is None or variant.is_plain or self.obstacle:
             return NotImplemented
         if variant.pause > 0:
             variant.pause -= 1
             return NotImplemented
         if variant.tape is not None:
-            return self._check(variant, args, named)
+            return self._check(variant, call)
         variant.calls += 1
-        return NotImplemented if variant.calls <= _WARM_UP else self._record(variant, args, named)
+        return NotImplemented if variant.calls <= _WARM_UP else self._record(variant, call)
 
     def _chosen(self, key: Any) -> Variant | None:
         """What to check or to record in a call for which no recording is ready; None to leave it as it is."""
@@ -211,7 +214,7 @@ class RecordedFunction:
             if changed < 0:
                 is_due = variant.checks > 0 or variant.replay.why()[0] == "check"
                 return variant if is_due else self._instead_of(variant, variant.replay)
-            what, values = difference(variant.tape.watched[changed])
+            what, values = difference(variant.tape.bindings[changed])
             why = f"{what} is another one"
             # a plain value may come back, such as that of train() and eval()
             if not values:
@@ -226,13 +229,7 @@ class RecordedFunction:
             self._astray(variant, why)
         if kind in ("failure", "arguments", "modes", "check"):
             return None
-        meant = {
-            "binding": lambda: f"{difference(variant.tape.watched[index])[0]} is another one",  # type: ignore[union-attr]
-            "gradient": lambda: "gradients are not set as they were",
-            "memory": lambda: "a tensor has other memory",
-            "number": lambda: "a number of an optimizer has become zero, or no number",
-            "branch": lambda: "the step of an optimizer goes another way",
-        }[kind]()
+        meant = _MEANT.get(kind) or f"{difference(variant.tape.bindings[index])[0]} is another one"
         self._drop(variant, meant)
         if kind == "gradient":
             known = self._known.gradients
@@ -280,63 +277,59 @@ class RecordedFunction:
         if self._lost > _LOSSES:
             self._give_up(why)
 
-    def _record(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _record(self, variant: Variant, call: Call) -> Any:
         start = time.perf_counter()
-        with_places = given(args, self._known.given)
-        result, tape = record(self._function, args, named, self._others, self._ignored, self._known)
+        args, named = given(call.args, self._known.given), call.named
+        result, tape = record(call, self._others, self._ignored, self._known)
         if isinstance(tape, str):
             variant.attempts += 1
             # what is made in first calls has another chance
             if variant.attempts == _ATTEMPTS:
                 self._leave(variant, tape)
-            return without_graph(result)
-        compared, trial = None, None
+            return result
+        compared = None
         try:
             if self._checks and collectives.asks_ranks(tape):
                 compared = collectives.Compared(tape)
-                trial = extension.module().Replay(with_places, named, compared.tape)
-            replay = extension.module().Replay(with_places, named, tape)
+                compared.replay = extension.module().Replay(args, named, compared.tape)
+            replay = extension.module().Replay(args, named, tape)
         except (LookupError, RuntimeError, TypeError, ValueError) as failure:
             self._give_up(f"an operation cannot be called from C++: {str(failure).partition(chr(10))[0]}")
-            return without_graph(result)
-        variant.replay, variant.tape, variant.checks = replay, tape, self._checks
-        variant.compared, variant.trial = compared, trial
-        inputs = tensors_in(with_places, named)
+            return result
+        variant.replay, variant.tape, variant.checks, variant.compared = replay, tape, self._checks, compared
+        inputs = tensors_in(args, named)
         if (device := cuda_graphs.device_of(tape, inputs)) is not None:
             if why := cuda_graphs.obstacle(tape, inputs, device):
                 log.info(f"{self.name}: no CUDA graph, because {why}")
             else:
+                trial = compared and compared.replay
                 variant.replay = cuda_graphs.GraphReplay(replay, tape, self.name, device, trial)
         elif self._tolerance_of_code is not None:
             variant.replay = compiled_steps.CompiledReplay(replay, tape, self.name, inputs, self._tolerance_of_code)
-        variant.fill = filler(tape.template, tape.left)
-        if tape.given or tape.guards or tape.left or tape.rewinds:
-            variant.run = whole_run(variant.replay, tape, variant.fill, self._turn)
+        variant.run = run_of(variant.replay, tape, self._turn)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start
         log.info(f"{self.name}: recorded in {took:.2f} s, {self.operations} operations")
         if self._checks == 0:
             self._make_ready(variant)
-        return without_graph(result)
+        return result
 
     def _make_ready(self, variant: Variant) -> None:
         self._ready = (variant, *self._ready)
         if isinstance(variant.replay, compiled_steps.CompiledReplay):
             variant.replay.start()
 
-    def _check(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _check(self, variant: Variant, call: Call) -> Any:
         if variant.late is not None:
-            return self._check_late(variant, args, named)
+            return self._check_late(variant, call)
         assert variant.tape is not None
-        result, difference = self._both_ways(variant, args, named, looks=bool(variant.doubt))
+        result, difference = self._both_ways(variant, call)
         if difference is comparison.OTHERS:
             self._postpone(variant)
         elif difference is None:
-            self._instead_of(variant, variant.trial or variant.replay)
-        elif variant.doubt:
+            self._instead_of(variant, (variant.compared or variant).replay)
+        elif variant.doubt or (difference and variant.compared is not None):
             self._give_up(difference or f"{variant.doubt}: {_OTHERWISE}")
-        elif difference and variant.compared is not None:
-            self._give_up(difference)
         elif difference:
             variant.doubt = difference
         else:
@@ -345,29 +338,26 @@ class RecordedFunction:
             if variant.checks == 0:
                 variant.late = late_checks.LateChecks(variant.replay, variant.tape)
                 self._make_ready(variant)
-        return result if result is NotImplemented else without_graph(result)
+        return result
 
-    def _check_late(self, variant: Variant, args: tuple, named: dict[str, Any]) -> Any:
+    def _check_late(self, variant: Variant, call: Call) -> Any:
         assert variant.late is not None
         if not variant.late.begin():
             return NotImplemented
         try:
-            result, difference = self._both_ways(variant, args, named)
+            result, difference = self._both_ways(variant, call)
         except Exception:
             self._drop(variant, "it raises an exception")
             raise
         if difference and difference is not comparison.OTHERS and result is not NotImplemented:
             self._give_up(f"{variant.late.told()}, {difference}", process.warn)
         variant.late.end()
-        return result if result is NotImplemented else without_graph(result)
+        return result
 
-    def _both_ways(self, variant: Variant, args: tuple, named: dict[str, Any], looks: bool = False) -> Any:
-        assert variant.tape is not None
-        call = comparison.Call(self._function, args, named)
-        if variant.compared is not None:
-            return call.both_ways(variant.trial, variant.compared.tape, self._tolerance, variant.compared.receive)
+    def _both_ways(self, variant: Variant, call: Call) -> tuple[Any, str | None]:
+        looks = bool(variant.doubt) or variant.compared is not None
         tolerance = self._tolerance if variant.late is None else self._tolerance_of_code or self._tolerance
-        return call.both_ways(variant.replay, variant.tape, tolerance, (lambda _: None) if looks else None)
+        return comparison.both_ways(call, variant.compared or variant, tolerance, looks)
 
     def _postpone(self, variant: Variant) -> None:
         variant.postponed += 1
@@ -393,9 +383,14 @@ class RecordedFunction:
 
 
 def without_graph(value: Any) -> Any:
-    """A result whose tensors carry no gradients."""
-    if isinstance(value, torch.Tensor):
-        return value.detach() if value.requires_grad else value
-    if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in parts(value)):
-        return value
-    return mapped(without_graph, value)
+    """A result whose tensors carry no gradients. What is one tensor stays one."""
+    made: dict[int, Any] = {}
+
+    def without(each: Any) -> Any:
+        if isinstance(each, torch.Tensor):
+            return made.setdefault(id(each), each.detach()) if each.requires_grad else each
+        if not any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts(each)):
+            return each
+        return mapped(without, each)
+
+    return without(value)

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from ..system import process
-from .recorded_call import Tape
+from .tape import Tape
 
 VARIABLE = "FTN_PYTORCH_CHECK_EVERY"
 _EVERY = 1000

@@ -8,9 +8,8 @@ a call goes from eval() to train() is another recording than that it goes from t
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,12 +20,13 @@ from . import returned
 from .arguments import leaves
 from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
 from .bindings import Watch
-from .changes import changed_items, difference
+from .changes import changes_in, difference
 from .following import OF_COUNTS, Following, Known, Way
+from .operations import is_ordinary
 from .places import Place
 from .recorder import OF_NUMBER, Unrecordable
 from .returned import PLAIN, filled
-from .tape import is_ordinary
+from .tape import Tape
 
 _MODES = (bool, str, type(None))
 _NUMBERS = (int, float)
@@ -39,7 +39,7 @@ def found(watch: Watch, known: Known, values: Sequence[Any], following: Followin
     left: list[tuple[Any, Any]] = [(place, place.get()) for place in known.tensors]
     new = ""
     for each in watch.changed():
-        changes = _changes_in(each)
+        changes = changes_in(each)
         if _grows(each, changes) and _note_list(each.holder, watch, known):
             new = new or _told(each)
             continue
@@ -74,33 +74,28 @@ def _grows(binding: Binding, changes: Sequence[tuple[Place, Any, Any]]) -> bool:
 
 def _note_item(place: Place, watch: Watch, known: Known) -> bool:
     """A number in a dict. False where that is reached by more than names."""
-    edges = watch.edges.get(id(place.holder), []) if type(place.holder) is dict else []
-    found = [_way(edge, place.key, place.get()) for edge in edges]
-    known.ways += [each for each in found if each is not None]
-    return bool(found) and None not in found
-
-
-def _way(name: Edge, key: Any, to: Any) -> Way | None:
-    """None for what is no name."""
-    if name.by not in (By.GLOBAL, By.FIELD, By.CELL) or name.holder is None:
-        return None
-    kind = CELL if name.by == By.CELL else ITEM if isinstance(name.holder, dict) else SLOT
-    return Way(Place(kind, name.holder, None if kind == CELL else name.key, name.path), key, to)
+    names = watch.edges.get(id(place.holder), []) if type(place.holder) is dict else []
+    return _note([(each, place.key) for each in names], place.get(), known)
 
 
 def _note_list(holder: Any, watch: Watch, known: Known) -> bool:
     """False where a list is reached by more than names and keys of dicts."""
-    found: list[Way] = []
+    found: list[tuple[Edge, Any]] = []
     for edge in watch.edges.get(id(holder), []):
         is_item = edge.by == By.ITEM and type(edge.holder) is dict
-        for name in watch.edges.get(id(edge.holder), []) if is_item else [edge]:
-            if (way := _way(name, edge.key if is_item else None, holder)) is None:
-                return False
-            found.append(way)
-        known.paths |= {edge.path}
-    known.ways += found
-    known.lists[id(holder)] = holder
-    return bool(found)
+        found += [(each, edge.key) for each in watch.edges.get(id(edge.holder), [])] if is_item else [(edge, None)]
+    return _note(found, holder, known)
+
+
+def _note(found: list[tuple[Edge, Any]], to: Any, known: Known) -> bool:
+    ways = []
+    for name, key in found:
+        if name.by not in (By.GLOBAL, By.FIELD, By.CELL) or name.holder is None:
+            return False
+        kind = CELL if name.by == By.CELL else ITEM if isinstance(name.holder, dict) else SLOT
+        ways.append(Way(Place(kind, name.holder, None if kind == CELL else name.key, name.path), key, to))
+    known.ways += ways
+    return bool(ways)
 
 
 def _other_names(watch: Watch, known: Known) -> str:
@@ -110,8 +105,8 @@ def _other_names(watch: Watch, known: Known) -> str:
     for place in known.numbers:
         if id(place.holder) in counted and id(place.holder) in watch.edges and not _note_item(place, watch, now):
             raise Unrecordable(f"it changes {place.path}, to which more than names leads: {OF_COUNTS}")
-    for holder in known.lists.values():
-        if id(holder) in watch.edges and not _note_list(holder, watch, now):
+    for way in known.lists.values():
+        if id(way.to) in watch.edges and not _note_list(way.to, watch, now):
             raise Unrecordable("a list to which it appends is reached by more than names and keys of dicts")
     others = [each for each in now.ways if not any(map(each.is_that_of, known.ways))]
     known.ways += others
@@ -120,22 +115,10 @@ def _other_names(watch: Watch, known: Known) -> str:
 
 def _told(binding: Binding) -> str:
     what, values = difference(binding)
-    if any(isinstance(each, torch.Tensor) and each.requires_grad for _, _, each in _changes_in(binding)):
+    if any(isinstance(each, torch.Tensor) and each.requires_grad for _, _, each in changes_in(binding)):
         return f"it leaves a tensor with a graph in {what} for the next call: detach it"
     text = f"it changes {what}{f' ({values})' if values else ''}"
     return f"{text}: {OF_COUNTS}"
-
-
-def _changes_in(binding: Binding) -> list[tuple[Place, Any, Any]]:
-    """What has changed of a binding that no longer holds, with both values. Empty if a run could not do the same."""
-    kind, holder, key, value, path = binding
-    if kind in (ITEM, CELL, SLOT):
-        place = Place(kind, holder, key, path)
-        return [(place, value, place.get())]
-    if kind != ITEMS or not issubclass(key, (dict, list, deque)):
-        return []
-    items = changed_items(binding) or []
-    return [(Place(ITEM, holder, each, told), before, now) for each, before, now, told in items]
 
 
 def _is_tensors(value: Any) -> bool:
@@ -152,35 +135,42 @@ def given(args: tuple, places: Sequence[Place]) -> tuple:
     return (*args, *(each.get() for each in places))
 
 
-def whole_run(replay: Any, tape: Any, fill: Callable[[tuple], Any], turn: Any) -> Callable[[tuple, dict], Any]:
+def run_of(replay: Any, tape: Tape, turn: Any) -> Callable[[tuple, dict], Any]:
     """What makes a run with what is in places, and gives NotImplemented where it must not be made.
 
+    turn: held from the question what counts are to what the run adds to them, since other threads count with them, too.
     Where a run that has drawn random numbers gives up on its way, the function is to draw the same ones again.
     """
+    of_replay, fill = replay.run, _filler(tape)
 
     def run(args: tuple, named: dict[str, Any]) -> Any:
+        found = of_replay(args, named)
+        return found if found is NotImplemented else fill(found)
+
+    def run_with_places(args: tuple, named: dict[str, Any]) -> Any:
+        state = torch.default_generator.get_state() if tape.rewinds else None
+        found = run(given(args, tape.given), named)
+        if found is NotImplemented and state is not None and replay.why()[0] == "failure":
+            torch.default_generator.set_state(state)
+        return found
+
+    def run_in_turn(args: tuple, named: dict[str, Any]) -> Any:
         with turn:
-            if not all(each.holds() for each in tape.guards):
-                return NotImplemented
-            state = torch.default_generator.get_state() if tape.rewinds else None
-            found = replay.run(given(args, tape.given), named)
-            if found is not NotImplemented:
-                return fill(found)
-            if state is not None and replay.why()[0] == "failure":
-                torch.default_generator.set_state(state)
-            return NotImplemented
+            return run_with_places(args, named) if all(each.holds() for each in tape.guards) else NotImplemented
 
-    return run
+    if tape.guards:
+        return run_in_turn
+    return run_with_places if tape.given or tape.rewinds else run
 
 
-def filler(template: Any, left: Sequence[tuple[Any, Any]]) -> Callable[[tuple], Any]:
+def _filler(tape: Tape) -> Callable[[tuple], Any]:
     """What makes a result of the tensors of a run, and puts the others into their places."""
-    if not left:
-        return returned.filler(template)
+    if not tape.left:
+        return returned.filler(tape.template)
 
     def fill(tensors: tuple) -> Any:
-        result, values = filled((template, [value for _, value in left]), tensors)
-        for (place, _), value in zip(left, values):
+        result, values = filled((tape.template, [value for _, value in tape.left]), tensors)
+        for (place, _), value in zip(tape.left, values):
             place.put(value)
         return result
 
@@ -189,23 +179,18 @@ def filler(template: Any, left: Sequence[tuple[Any, Any]]) -> Callable[[tuple], 
 
 def _release(watch: Watch, places: Sequence[Place], values: Sequence[Any]) -> None:
     """What is there may be another one in each call."""
-    watch.bindings, watch.whole = (list(_released(each, places)) for each in (watch.bindings, watch.whole))
+    watch.release(lambda each: _released(each, places))
     tensors = set(map(id, leaves(tuple(values))))
     watch.tensors = [each for each in watch.tensors if id(each) not in tensors]
 
 
-def _released(bindings: Iterable[Binding], places: Sequence[Place]) -> Iterator[Binding]:
-    for each in bindings:
-        there = [place for place in places if place.holder is each.holder]
-        if each.kind == ITEMS:
-            keys = {place.key for place in there if place.kind == ITEM}
-            yield each._replace(value=_without(each, keys)) if keys else each
-        elif not any(place.is_that_of(Place(*each[:3], "")) for place in there):
-            yield each
-
-
-def _without(binding: Binding, keys: set[Any]) -> tuple:
-    if not issubclass(binding.key, dict):
-        return tuple(ANYTHING if place in keys else each for place, each in enumerate(binding.value))
-    pairs = zip(binding.value[::2], binding.value[1::2])
-    return tuple(itertools.chain.from_iterable((key, ANYTHING if key in keys else each) for key, each in pairs))
+def _released(binding: Binding, places: Sequence[Place]) -> Binding | None:
+    there = [place for place in places if place.holder is binding.holder]
+    if binding.kind != ITEMS:
+        return None if any(place.is_that_of(Place(*binding[:3], "")) for place in there) else binding
+    keys, value = {place.key for place in there if place.kind == ITEM}, list(binding.value)
+    is_dict = issubclass(binding.key, dict)
+    for place, key in enumerate(value[::2] if is_dict else range(len(value))) if keys else ():
+        if key in keys:
+            value[2 * place + 1 if is_dict else place] = ANYTHING
+    return binding._replace(value=tuple(value))

@@ -8,9 +8,8 @@ another one there must have been computed from them, in a way that gives both.
 
 from __future__ import annotations
 
+import itertools
 import numbers
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +17,8 @@ import torch
 
 from ..errors import is_of_memory
 from ..values.optimizer_settings import is_live, sources_of
-from .recorder import TOO_LITTLE, Recorder
-from .tape import Operation, Slot, address_of
+from .operations import Operation, Slot, address_of, parameters_of
+from .recorder import TOO_LITTLE, Recorder, Unrecordable
 from .traced_numbers import CONSTANT, NUMBER, SLOT, Branch, Number, Trace, renumbered
 
 _MANY, _FEW = 16, 7
@@ -39,63 +38,37 @@ class Steps:
 
 def counts_of(optimizer: Any) -> list[Any]:
     """Numbers that a step may read out of its state."""
-    states = optimizer.state.values() if is_live(optimizer) else ()
-    found = [each for state in states if isinstance(state, dict) for each in state.values()]
+    found = [each for state in _states_of(optimizer) for each in state.values()] if is_live(optimizer) else []
     return [each for each in found if isinstance(each, torch.Tensor) and each.ndim == 0]
 
 
 def _steps_of(optimizer: Any) -> list[Any]:
     """Those of them that count steps."""
-    counts = {id(each): each for each in counts_of(optimizer)}
-    steps = [state.get("step") for state in optimizer.state.values() if isinstance(state, dict)]
-    return [each for each in steps if id(each) in counts]
+    counts = set(map(id, counts_of(optimizer)))
+    return [state["step"] for state in _states_of(optimizer) if id(state.get("step")) in counts]
+
+
+def _states_of(optimizer: Any) -> list[dict[str, Any]]:
+    return [each for each in optimizer.state.values() if isinstance(each, dict)]
 
 
 class Trials:
-    """Makes the trial steps while a call is recorded.
-
-    Hooks of these optimizers: those of all optimizers belong to all threads, and others may be calling them.
-    """
+    """Makes the trial steps while a call is recorded."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.steps: list[Steps] = []
         self._recorder = recorder
-        self._optimizers: list[Any] = []
-        self._is_entered = False
-        self._is_trial = False
-        self._thread = threading.get_ident()
-        self._hooks: list[Any] = []
         self._traced: list[tuple[dict[str, Any], str, Any]] = []
         """Items of groups with numbers that are traced now, and what stands there otherwise."""
 
-    def watch(self, optimizer: Any) -> None:
-        self._optimizers.append(optimizer)
-        if self._is_entered:
-            self._begin(optimizer)
-
-    def _begin(self, optimizer: Any) -> None:
-        hooks = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
-        self._hooks += hooks
-
-    def __enter__(self) -> Trials:
-        self._is_entered = True
-        for each in self._optimizers:
-            self._begin(each)
-        return self
-
-    def __exit__(self, *failure: Any) -> None:
-        self._is_entered = False
-        for hook in self._hooks:
-            hook.remove()
-        self._end_trace()
-
-    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def begin(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """A step begins, which is given these."""
         recorder = self._recorder
-        if self._is_trial or recorder.obstacle or self._is_elsewhere():
+        if recorder.obstacle:
             return
+        recorder.stepping = optimizer
         if not is_live(optimizer):
             # what its step changes besides tensors is not known, so a trial of it could not be undone
-            recorder.stepping = optimizer
             return
         if any(callable(value) for value in (*args[1:], *kwargs.values())):
             recorder.obstacle = f"the step of {type(optimizer).__name__} is given a closure"
@@ -104,8 +77,6 @@ class Trials:
             # they compute with the class of numbers that are traced by other rules than with plain ones
             recorder.refuse(f"{odd[0]!r} of {type(optimizer).__name__} is a {odd[1]}: make it a float")
             return
-        self._is_trial = True
-        recorder.stepping = optimizer
         tried = Trace()
         try:
             with recorder.aside() as trial:
@@ -115,7 +86,6 @@ class Trials:
             recorder.refuse(TOO_LITTLE if is_short else f"a trial step of {type(optimizer).__name__} fails ({failure})")
             return
         finally:
-            self._is_trial = False
             recorder.trace = None
         recorder.trace = trace = Trace()
         self.steps.append(Steps(optimizer, len(recorder.operations), trace, trial, tried))
@@ -123,55 +93,37 @@ class Trials:
             self._traced.append((source.group, source.key, source.group[source.key]))
             source.put(trace.begin(source.value(), NUMBER, place))
 
-    def _end_trace(self) -> None:
-        self._recorder.trace = None
+    def end(self, optimizer: Any = None) -> None:
+        """It has ended, or the call has."""
+        self._recorder.stepping = self._recorder.trace = None
         while self._traced:
             group, key, value = self._traced.pop()
             group[key] = value
-
-    def _is_elsewhere(self) -> bool:
-        """Another thread may make a step with the same optimizer."""
-        return threading.get_ident() != self._thread
-
-    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self._is_elsewhere():
-            return
-        if not self._is_trial:
-            self._recorder.stepping = None
-            self._end_trace()
-        if not self._is_trial and self.steps and self.steps[-1].optimizer is optimizer:
+        if self.steps and self.steps[-1].optimizer is optimizer:
             self.steps[-1].end = len(self._recorder.operations)
 
     def _try(self, optimizer: Any, trace: Trace) -> None:
         """A step with other numbers, after which everything is as before."""
         recorder = self._recorder
-        tensors = list(_tensors_of(optimizer))
-        recorder.is_paused = True
-        try:
-            copies = [tensor.detach().clone() for tensor in tensors]
-        except BaseException:
-            recorder.is_paused = False
-            raise
-        # state may be made in the first step
-        known = [(each, dict(each)) for each in (vars(optimizer), *optimizer.param_groups, optimizer.state)]
-        known += [(each, dict(each)) for each in optimizer.state.values() if isinstance(each, dict)]
-        for place, source in enumerate(sources_of(optimizer)):
-            source.put(trace.begin(_other(source.value(), place), NUMBER, place))
-        for place, count in enumerate(_steps_of(optimizer)):
-            count.copy_(_other_count(float(count), place))
+        with recorder.paused():
+            copies = [(tensor, tensor.detach().clone()) for tensor in _tensors_of(optimizer)]
+            # state may be made in the first step
+            tables = (vars(optimizer), *optimizer.param_groups, optimizer.state, *_states_of(optimizer))
+            known = [(each, dict(each)) for each in tables]
+            for place, source in enumerate(sources_of(optimizer)):
+                source.put(trace.begin(_other(source.value(), place), NUMBER, place))
+            for place, count in enumerate(_steps_of(optimizer)):
+                count.copy_(_other_count(float(count), place))
         recorder.trace = trace
-        recorder.is_paused = False
         try:
             type(optimizer).step(optimizer)  # a program may have put one of its own in front of that of torch
         finally:
-            recorder.is_paused = True
-            for container, before in known:
-                container.clear()
-                container.update(before)
-            with torch.no_grad():
-                for tensor, copy in zip(tensors, copies):
+            with recorder.paused(), torch.no_grad():
+                for container, before in known:
+                    container.clear()
+                    container.update(before)
+                for tensor, copy in copies:
                     tensor.copy_(copy)
-            recorder.is_paused = False
 
 
 def _odd_numbers(optimizer: Any) -> tuple[str, str] | None:
@@ -194,27 +146,23 @@ def _other_count(value: float, place: int) -> float:
     return (value + 1 if value < _MANY else _FEW) + place / 4096
 
 
-def _tensors_of(optimizer: Any) -> Iterator[Any]:
+def _tensors_of(optimizer: Any) -> list[Any]:
     """Parameters, gradients and state of an optimizer, that of a parameter included which has left its group."""
-    for group in optimizer.param_groups:
-        for value in (*group["params"], *(parameter.grad for parameter in group["params"]), *group.values()):
-            if isinstance(value, torch.Tensor):
-                yield value
-    for state in optimizer.state.values():
-        for value in state.values() if isinstance(state, dict) else ():
-            if isinstance(value, torch.Tensor):
-                yield value
+    parameters = parameters_of(optimizer)
+    tables = [each.values() for each in (*optimizer.param_groups, *_states_of(optimizer))]
+    found = itertools.chain(parameters, (each.grad for each in parameters), *tables)
+    return [each for each in found if isinstance(each, torch.Tensor)]
 
 
-def find(steps: Steps, recorder: Recorder, listed: list[tuple]) -> tuple[list[Branch], str]:
+def find(steps: Steps, recorder: Recorder, listed: list[tuple]) -> list[Branch]:
     """Put a ``Number`` in place of each argument that depends on numbers, which are added to a list.
 
-    The comparisons that decide on the way of the step; or why it cannot be recorded.
+    The comparisons that decide on the way of the step.
     """
     made, name = recorder.operations[steps.begin : steps.end], type(steps.optimizer).__name__
     one, other = steps.trace, steps.tried
     if [each.operator for each in made] != [each.operator for each in steps.trial] or one.ways() != other.ways():
-        return [], f"which operators the step of {name} calls depends on its numbers"
+        raise Unrecordable(f"which operators the step of {name} calls depends on its numbers")
     sources = sources_of(steps.optimizer)
     places = [_place(source, listed) for source in sources]
     known: dict[tuple[str, str], Any] = {}
@@ -225,7 +173,7 @@ def find(steps: Steps, recorder: Recorder, listed: list[tuple]) -> tuple[list[Br
         if type(value) is not float or type(tried) is not float:
             return value if value == tried else None
         formula = known.get((value.hex(), tried.hex()))
-        found = None if formula is None else Number(renumbered(formula, {NUMBER: places}), value)
+        found = None if formula is None else Number(renumbered(formula, {NUMBER: places}))
         return value if value.hex() == tried.hex() else found
 
     for real, trial in zip(made, steps.trial):
@@ -237,33 +185,33 @@ def find(steps: Steps, recorder: Recorder, listed: list[tuple]) -> tuple[list[Br
             if None in found:
                 keys = ", ".join(sorted({source.key for source in sources}))
                 what = f"{real.name} in the step of {name} is given what depends on {keys}"
-                return [], f"{what} in a way that is not known"
+                raise Unrecordable(f"{what} in a way that is not known")
             real.arguments[place] = found if are_lists else found[0]
     return _branches(steps, recorder, places, listed)
 
 
-def _branches(steps: Steps, recorder: Recorder, places: list[int], listed: list[tuple]) -> tuple[list[Branch], str]:
+def _branches(steps: Steps, recorder: Recorder, places: list[int], listed: list[tuple]) -> list[Branch]:
     """They are made before a call, when a count of steps is one less than what the step reads."""
     counters: dict[int, int] = {}
     for slot in {what for _, *both in steps.trace.branches for each in both for code, what in each if code == SLOT}:
         counter, before = recorder.counts[recorder.reads[slot]]
         writers = [each for each in recorder.operations if address_of(counter) in each.writes]
         if len(writers) != 1 or "add_" not in writers[0].name or float(counter) != before + 1:
-            return [], f"the step of {type(steps.optimizer).__name__} compares what it reads out of its state"
+            raise Unrecordable(f"the step of {type(steps.optimizer).__name__} compares what it reads out of its state")
         counters[slot] = _place((counter, 1), listed)
     found = []
     for (code, *both), is_true in steps.trace.branches.items():
         left, right = (renumbered(each, {NUMBER: places, SLOT: counters}) for each in both)
         found.append((code, left, right, is_true))
-    return found, ""
+    return found
 
 
 def comparisons_of(recorder: Recorder, listed: list[tuple]) -> list[Branch]:
     """Those that the function made outside of steps, with a tensor that counts, such as that of ``AveragedModel``."""
-    found: list[Branch] = []
-    for (code, _, number, is_true), tensor in recorder.branches.items():
-        found.append((code, ((NUMBER, _place((tensor, 0), listed)),), ((CONSTANT, number),), is_true))
-    return found
+    return [
+        (code, ((NUMBER, _place((tensor, 0), listed)),), ((CONSTANT, number),), is_true)
+        for (code, _, number, is_true), tensor in recorder.branches.items()
+    ]
 
 
 def _place(source: tuple, listed: list[tuple]) -> int:

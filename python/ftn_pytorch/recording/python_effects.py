@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 
-from ..values import user_objects
 from ..values.held import CACHED
 from ..values.kinds import Kind, kind_of
 from .bindings import Watch
+from .operations import FOR_PEOPLE, OWN, is_of_library, is_of_package, is_of_user
+from .optimizer_numbers import Trials
 from .recorder import Recorder
 from .schedules import STEPS
 from .switches import switches_in
-from .tape import OWN, is_of_library
 
 _PURE = frozenset(
     ("builtins", "math", "cmath", "operator", "itertools", "functools", "collections", "abc", "struct", "json", "sre")
@@ -60,6 +60,8 @@ _OTHERS = {
     "listdir": "looks at a folder",
     "scandir": "looks at a folder",
     "urandom": "draws random bytes of the system",
+    "get_ident": "asks for its thread",
+    "get_native_id": "asks for its thread",
 }
 """By the names of functions without the underscores around them."""
 _OF_THREADS = (threading.get_ident, threading.get_native_id)
@@ -73,25 +75,25 @@ _IMPORT = importlib.import_module.__code__
 _OF_ENVIRONMENT = frozenset(each.__code__ for each in vars(type(os.environ)).values() if isinstance(each, FunctionType))
 _KEPT = ("get_state", "set_state", "manual_seed")
 """What torch asks of a generator to draw the same numbers again."""
-# what they read goes into texts for people
-_FOR_PEOPLE = ("logging", "warnings", "linecache", "traceback", "tqdm", "matplotlib")
-_OWN_THREADS = (*_FOR_PEOPLE, "reprlib", "dataclasses", "threading")
+_OWN_THREADS = (*FOR_PEOPLE, "reprlib", "dataclasses", "threading")
 """What asks for the thread to protect itself."""
 
 
 class Calls:
-    """While it is entered, ``watch`` is told which code of the user runs, and ``stepping`` collects optimizers that
-    make a step. A C function that need not give the same for the same is an obstacle of the recorder.
+    """While it is entered, ``watch`` is told which code of the user runs, and ``trials`` which optimizers make a step.
+    A C function that need not give the same for the same is an obstacle of the recorder.
     """
 
-    def __init__(self, recorder: Recorder, watch: Watch) -> None:
-        self.stepping: dict[int, Any] = {}
+    def __init__(self, recorder: Recorder, watch: Watch, trials: Trials) -> None:
+        self.unknown: Any = None
+        """An optimizer that has made a step, and to which no name leads."""
         self.scheduled: list[tuple[Any, Any, int]] = []
         """Schedulers that code of the user steps, what it gives them, and how many operations there were."""
         self.asks_switches = False
-        self._recorder, self._watch = recorder, watch
-        self._is_own: dict[tuple[str, str], bool] = {}
+        self._recorder, self._watch, self._trials = recorder, watch, trials
         self._previous: Any = None
+        self._loading = 0
+        """How many functions run that import modules: what code of these does, it does once in any case."""
 
     def __enter__(self) -> Calls:
         self._previous = sys.getprofile()
@@ -105,6 +107,7 @@ class Calls:
         return self
 
     def __exit__(self, *failure: Any) -> None:
+        self._trials.end()
         for why in filter(None, map(_reason, self._watch.handed)):
             self._recorder.obstacle = self._recorder.obstacle or f"it {why}, {_ONCE}"
         if _is_of_cprofile(self._previous):
@@ -114,63 +117,58 @@ class Calls:
             sys.setprofile(self._previous)
 
     def _see(self, frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            self._loading += {"call": 1, "return": -1}.get(event, 0)
+        if self._loading:
+            return
         if event == "call":
             if frame.f_code in _SUPPRESS:
                 self._recorder.suppressed += 1 if frame.f_code is _SUPPRESS[0] else -1
             caller = frame.f_back or frame
-            if frame.f_code in STEPS and (self._is_of_user(caller) or self._is_of_package(caller)):
+            if frame.f_code in STEPS and (is_of_user(caller) or is_of_package(caller)):
                 given = (frame.f_locals["self"], frame.f_locals.get("epoch", frame.f_locals.get("metrics")))
                 self.scheduled.append((*given, len(self._recorder.operations)))
             if frame.f_code is _STEP:
-                optimizer = frame.f_locals["args"][0]
-                self.stepping[id(optimizer)] = optimizer
+                args, named = frame.f_locals["args"], frame.f_locals["kwargs"]
+                if any(args[0] is each for each in self._watch.optimizers):
+                    self._trials.begin(args[0], args, named)
+                else:
+                    self.unknown = args[0]
             if frame.f_code in _OF_THREADS_IN_PYTHON and self._concerns(frame.f_back, _OWN_THREADS):
                 self._refuse("asks for its thread")
             if frame.f_code is _IMPORT:
                 self._watch.looked_up(sys.modules, frame.f_locals["name"])
             if frame.f_code in _OF_ENVIRONMENT and self._concerns(frame.f_back):
                 self._watch.looked_up(vars(os), "environ")
-            is_of_package = self._is_of_package(frame)
-            is_followed = is_of_package or self._is_of_user(frame)
-            if is_followed and not self._watch.ran(frame.f_code, frame.f_globals, is_of_package):
+            is_installed = is_of_package(frame)
+            is_followed = is_installed or is_of_user(frame)
+            if is_followed and not self._watch.ran(frame.f_code, frame.f_globals, is_installed):
                 place = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_code.co_firstlineno}"
                 self._recorder.refuse(f"it runs {frame.f_code.co_name} ({place}), to which none of its names leads")
             name = frame.f_globals.get("__name__", "")
-            if (name == "torch" or name.startswith("torch.backends")) and self._is_of_user(caller):
+            if (name == "torch" or name.startswith("torch.backends")) and is_of_user(caller):
                 self.asks_switches = True
             if not is_followed and not frame.f_code.co_filename.startswith(OWN):
                 for space, switch in switches_in(frame.f_code, name):
                     self._watch.switched(space, switch)
-        if event == "c_call" and self._is_of_user(frame):
+        if event == "return" and frame.f_code is _STEP:
+            self._trials.end(frame.f_locals["args"][0])
+        if event == "c_call" and is_of_user(frame):
             self._recorder.called = argument
             self.asks_switches |= "get_" in getattr(argument, "__name__", "")
-        if event == "c_call" and argument in _OF_THREADS and self._concerns(frame, _OWN_THREADS):
-            self._refuse("asks for its thread")
-        elif event == "c_call" and argument in _FILES and self._concerns(frame, is_deep=True):
-            self._refuse("opens a file")
-        elif event == "c_call" and (why := _reason(argument)) and self._concerns(frame, is_deep=_asks_seed(argument)):
-            self._refuse(why)
+        if event == "c_call" and (why := _reason(argument)):
+            is_deep = argument in _FILES or _asks_seed(argument)
+            if self._concerns(frame, _OWN_THREADS if argument in _OF_THREADS else FOR_PEOPLE, is_deep):
+                self._refuse(why)
 
     def _refuse(self, why: str) -> None:
         self._recorder.refuse(f"it {why}, {_ONCE}")
 
-    def _is_of_user(self, frame: FrameType) -> bool:
-        name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
-        if (name, file) not in self._is_own:
-            # what makes named tuples has a module of its own
-            is_plain = not is_of_library(file) and not name.startswith("namedtuple_")
-            self._is_own[name, file] = is_plain and user_objects.is_own_module(name)
-        return self._is_own[name, file]
-
-    def _is_of_package(self, frame: FrameType) -> bool:
-        name = frame.f_globals.get("__name__", "")
-        return name.partition(".")[0] not in _FOR_PEOPLE and user_objects.is_of_package(name)
-
-    def _concerns(self, frame: FrameType | None, others: tuple[str, ...] = _FOR_PEOPLE, is_deep: bool = False) -> bool:
+    def _concerns(self, frame: FrameType | None, others: tuple[str, ...] = FOR_PEOPLE, is_deep: bool = False) -> bool:
         """True where code of the user asks, by itself or through Python's library, and these do not. ``is_deep``: also
         through torch and this package."""
         while frame is not None:
-            if self._is_of_user(frame) or self._is_of_package(frame):
+            if is_of_user(frame) or is_of_package(frame):
                 return True
             package = frame.f_globals.get("__name__", "").partition(".")[0]
             if package in others or (is_of_library(frame.f_code.co_filename) and not is_deep):

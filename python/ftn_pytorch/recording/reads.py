@@ -13,14 +13,6 @@ from ..values.held import fields_of
 from ..values.user_objects import is_made_in_c
 
 
-class _Told:
-    """What the classes of a call refer to, which live on until garbage is collected: no object of the user."""
-
-    def __init__(self, seen: Callable[[Any, str], bool]) -> None:
-        self.seen = seen
-        self.counts: Counter[tuple[int, str]] = Counter()
-
-
 class Reads:
     """While it is entered, ``seen`` is told each attribute that this thread asks objects and modules for, before it
     gets it, and tells whether that counts. ``look_at`` names them.
@@ -30,7 +22,8 @@ class Reads:
     """
 
     def __init__(self, seen: Callable[[Any, str], bool]) -> None:
-        self._told = _Told(seen)
+        self._seen = [seen]
+        self._counts: Counter[tuple[int, str]] = Counter()
         self._of_fields: dict[int, Any] = {}
         self._waiting: list[Any] = []
         self._classes: dict[type, None] = {}
@@ -41,7 +34,7 @@ class Reads:
     def times(self, fields: Any, name: str) -> int | None:
         """How often an attribute of the object with these fields, or slots, was asked for; None if nobody looks on."""
         value = self._of_fields.get(id(fields))
-        return None if value is None else self._told.counts[id(value), name]
+        return None if value is None else self._counts[id(value), name]
 
     def look_at(self, value: Any) -> None:
         if is_made_in_c(type(value)) and type(value) is not ModuleType:
@@ -62,7 +55,8 @@ class Reads:
             type.__delattr__(kind, "__getattribute__")
         for module, kind in self._modules:
             object.__setattr__(module, "__class__", kind)
-        self._classes, self._modules, self._told.seen = {}, [], lambda value, name: False
+        self._classes, self._modules = {}, []
+        self._seen.clear()
 
     def _begin(self) -> None:
         while self._waiting:
@@ -78,11 +72,12 @@ class Reads:
 
     def _telling(self, kind: type) -> Callable[[Any, str], Any]:
         ask: Any = kind.__getattribute__
-        told, thread = self._told, self._thread
+        # classes of modules live on until garbage is collected, and must keep no object of the user
+        seen, counts, thread = self._seen, self._counts, self._thread
 
         def __getattribute__(value: Any, name: str) -> Any:
-            if threading.get_ident() == thread:
-                told.counts[id(value), name] += told.seen(value, name)
+            if seen and threading.get_ident() == thread:
+                counts[id(value), name] += seen[0](value, name)
             return ask(value, name)
 
         return __getattribute__

@@ -21,12 +21,13 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..errors import is_of_memory
 from ..system import private_names, thread_recorder
-from .placed_tensors import OF_MEMORY, PlacedTensors
-from .tape import ITEM, Operation, Slot, Taken, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
+from .operations import ITEM, Operation, Slot, Taken, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
 
 _CLONE = torch.ops.aten.clone.default
+_SET = (torch.ops.aten.set_.source_Storage, torch.ops.aten.set_.source_Storage_storage_offset)
 _KEPT_BYTES = 64 << 20
+_READ = ("cpu", "cuda")
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
 _COMPARISONS = {
     "aten.lt": (LESS, False),
@@ -40,6 +41,7 @@ _COMPARISONS = {
 ALONE = threading.RLock()
 """Held by the thread that records, checks or captures: generators and streams of captures are those of a process."""
 
+OF_MEMORY = "it uses the memory of a tensor as it is (untyped_storage, set_, copy.deepcopy, pickle)"
 OF_NUMBER = (
     "a number is taken out of a tensor, and what follows may depend on it; leave it a tensor, and take the number "
     "outside of the recorded function"
@@ -52,7 +54,9 @@ class Unrecordable(Exception):
 
 
 def unseen(failure: Exception) -> str:
-    """Of an object that does not like to be looked at. The call is, or was, made all the same."""
+    """The reason, which may be an object that does not like to be looked at. The call is, or was, made all the same."""
+    if isinstance(failure, Unrecordable):
+        return str(failure)
     if is_of_memory(failure):
         return TOO_LITTLE
     return f"what it uses cannot be looked at ({type(failure).__name__}: {failure})"
@@ -74,15 +78,15 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.operations: list[Operation] = []
         self.outside: dict[int, Any] = {}
         self.used_at: dict[int, str] = {}
-        """Where each of them was first met."""
+        """Where each of them was first met, or put into the memory of others."""
         self.constants: dict[int, tuple[int, Any, Operation]] = {}
         """Those that were made of numbers of Python: slot and tensor of the original, and how it is copied."""
         self.derived: dict[int, Any] = {}
-        self.placed = PlacedTensors()
+        """Those that show the memory of others, and are made once: what that holds later is seen, too."""
         self.cleared: dict[int, int] = {}
         """How many operations there were when the gradient of a tensor, by its identity, was set to None."""
         self.generators: list[Any] = []
-        self.is_paused = False
+        self._is_paused = False
         self.suppressed = 0
         """How many ``contextlib.suppress`` are entered."""
         self.stepping: Any = None
@@ -125,9 +129,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         return super().__exit__(*failure)
 
     def note_counts(self, counts: Iterable[Any]) -> None:
-        was_paused, self.is_paused = self.is_paused, True
-        self.counts.update({id(each): (each, float(each)) for each in counts})
-        self.is_paused = was_paused
+        with self.paused():
+            self.counts.update({id(each): (each, float(each)) for each in counts})
 
     def keep(self, tensor: Any) -> None:
         self.kept.append(tensor)
@@ -144,9 +147,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def note_constant(self, slot: int) -> None:
         """A tensor from outside that was made of numbers of Python just now: each run begins with these numbers."""
-        self.is_paused = True
-        copy = self.outside[slot].detach().clone()
-        self.is_paused = False
+        with self.paused():
+            copy = self.outside[slot].detach().clone()
         source = self._new(copy)
         arguments = [Slot(source), None]
         made = Operation(_CLONE, arguments, [[slot]], set(), place_of_user(), len(self.operations), copy.is_cpu, False)
@@ -173,6 +175,15 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         finally:
             self.operations = kept
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is called meanwhile is not noted."""
+        before, self._is_paused = self._is_paused, True
+        try:
+            yield
+        finally:
+            self._is_paused = before
+
     def refuse(self, why: str) -> None:
         if not self.obstacle:
             self.obstacle = f"{place_of_user()}: {why}"
@@ -181,11 +192,13 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         kwargs = kwargs or {}
         if not private_names.has_schema(operator):
             self.refuse(f"it calls {operator}, which is given functions")
-        if self.obstacle or self.is_paused or operator.namespace == "profiler":
+        if self.obstacle or self._is_paused or operator.namespace == "profiler":
             return operator(*args, **kwargs)
         try:
             self._check(operator, types, args)
-            if self.placed.is_made_by(operator, args) and self._slots.get(args[0]) not in self._shared():
+            is_empty = operator in _SET and args[0].numel() == 0 and not args[0].requires_grad
+            if is_empty and self._slots.get(args[0]) not in self._shared():
+                # cuDNN wants all weights of an LSTM as one tensor, and torch puts that into their memory in each call
                 return self._place(operator(*args, **kwargs))
             arguments, written = self._encode(operator, args, kwargs)
             inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
@@ -246,7 +259,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         if torch.Tag.data_dependent_output in tags and not (
             self._is_count(operator, args)
             or self._is_comparison(operator, args)
-            or (operator is ITEM and self._can_require(args[0]))
+            or (
+                operator is ITEM and self.stepping is None and not args[0].is_complex() and args[0].device.type in _READ
+            )
         ):
             self.refuse(self.of_number(operator))
         if torch.Tag.dynamic_output_shape in tags and not _has_whole_indices(operator, args):
@@ -258,9 +273,6 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def _is_comparison(self, operator: Any, args: Any) -> bool:
         return operator is ITEM and self._slots.get(args[0]) in self._comparisons
-
-    def _can_require(self, tensor: Any) -> bool:
-        return self.stepping is None and (tensor.is_cpu or tensor.is_cuda) and not tensor.is_complex()
 
     def compared_on_device(self) -> str:
         """Where a number was taken that is not free. To compare it on a GPU would end all work there if it differs."""
@@ -336,7 +348,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def _place(self, tensor: Any) -> Any:
         del self._slots[tensor]
-        self.derived[self._new(tensor)] = self.placed.note(tensor)
+        number = self._new(tensor)
+        self.derived[number], self.used_at[number] = torch.ops.aten.detach(tensor), place_of_user()
         return tensor
 
     def _derive(self, arguments: list[Any], result: Any) -> bool:
@@ -383,6 +396,5 @@ def _has_whole_indices(operator: Any, args: Any) -> bool:
 
 def _tensors(values: Any) -> Iterator[Any]:
     for value in values:
-        for each in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(each, torch.Tensor):
-                yield each
+        several = value if isinstance(value, (list, tuple)) else (value,)
+        yield from (each for each in several if isinstance(each, torch.Tensor))

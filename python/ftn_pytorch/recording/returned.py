@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -16,6 +16,11 @@ from ..values.held import fields_of, slots_of
 from ..values.kinds import base_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def is_same_value(one: Any, other: Any) -> bool:
+    """The same object, or equal numbers and texts of one type, as bindings are compared: 0.0 is not -0.0."""
+    return one is other or (type(one) is type(other) and isinstance(one, PLAIN) and repr(one) == repr(other))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,17 +82,9 @@ def like(value: tuple, items: list[Any]) -> tuple:
 
 def parts(value: Any) -> Iterator[Any]:
     """What the containers of a result hold, those in them included."""
-    if isinstance(value, (tuple, list)):
-        inside: Iterable[Any] = value
-    elif type(value) is dict:
-        inside = value.values()
-    elif not isinstance(value, (torch.Tensor, *PLAIN)) and _is_record(value):
-        base = base_of(type(value))
-        items = () if base is object else (base.__getitem__(value, name) for name in base.__iter__(value))
-        inside = (*_attributes(value).values(), *items)
-    else:
+    inside: list[Any] = []
+    if isinstance(value, (torch.Tensor, *PLAIN)) or mapped(inside.append, value) is None:
         yield value
-        return
     for each in inside:
         yield from parts(each)
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from ..values.held import fields_of
-from .binding import Binding
 from .bindings import Watch
 from .optimizer_numbers import Trials
 from .places import Stepped
@@ -39,14 +38,10 @@ def schedules_of(scheduled: list[tuple[Any, Any, int]], trials: Trials, watch: W
             raise Unrecordable(f"it steps a {name}, and may read what that changes ({asked[0]}): let it step outside")
         found.append((Stepped(scheduler), None))
     known = {id(each) for stepped, _ in found for part in stepped.parts() for each in _containers_of(part)}
-    watch.bindings, watch.whole = (list(_without(each, known)) for each in (watch.bindings, watch.whole))
+    watch.release(lambda each: None if id(each.holder) in known else each)
     return found
 
 
 def _containers_of(scheduler: Any) -> Iterable[Any]:
     fields = fields_of(scheduler)
     return (fields, *(each for each in fields.values() if type(each) in (list, dict)))
-
-
-def _without(bindings: Iterable[Binding], holders: set[int]) -> Iterable[Binding]:
-    return (each for each in bindings if id(each.holder) not in holders)

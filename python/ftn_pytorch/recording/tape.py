@@ -1,229 +1,128 @@
 # SPDX-License-Identifier: MIT
-"""A call of a function as a list of operator calls, and what is left out of it or done in place."""
+"""The tape of a call: what is there before it, its operators, and what it leaves."""
 
 from __future__ import annotations
 
-import dis
-import functools
-import inspect
-import os
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from types import CodeType
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from ..system import private_names
-from ..values import user_objects
-from .traced_numbers import Number
+from .arguments import Given
+from .binding import SLOT, Binding
+from .operations import Operation, Slot, place_of_waiting
+from .places import Guard, Place
+from .recorder import OF_NUMBER
+from .traced_numbers import Branch, Number, formula_of
 
-ITEM = torch.ops.aten._local_scalar_dense.default
-OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep  # as code objects have it, even with ".." in it
-RECORDING = os.path.join(OWN, "recording", "recorded_call.py")
-_TORCH = os.path.dirname(torch.__file__) + os.sep
-_ACTIVATIONS = ("aten::relu", "aten::sigmoid", "aten::tanh")
-_MOVES = ("aten._to_copy.default", "aten.copy_.default")
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Stands for a tensor of a recording."""
-
-    number: int
+Described = tuple[str, str, list[tuple[str, Any]], list[list[int]]]
 
 
 @dataclass
-class Operation:
-    """One call of an operator."""
+class Tape:
+    """What src/recording/module.cpp needs to make the call again. Tensors stand in tuples of one."""
 
-    operator: Any
-    arguments: list[Any]
-    """In the order of the schema, all of them; tensors are slots."""
-    results: list[list[int]]
-    """The slots of each result, several for a list of tensors; -1 for what is no new tensor."""
-    writes: set[int]
-    """Storages that it changes in place."""
-    place: str
-    """File and line of the user's code."""
-    number: int = 0
-    """Place among all operations of the call."""
-    on_host: bool = False
-    """It makes or writes a tensor in host memory."""
-    makes_memory: bool = False
-    """The result, one tensor of floating point numbers, shares its memory with nothing that was there before."""
-
-    is_tried: bool = False
-    """Code of the user catches its failure."""
-
-    is_required: bool = False
-    """It fails where a number is not the one with which the function went its way."""
-
-    label: str = ""
-    received: Any = None
-    """Copy of what other ranks gave, where it waits for them."""
+    slots: int
+    inputs: list[int]
+    """Slot of each tensor among the arguments."""
+    constants: list[tuple[int, Any]]
+    """Tensors that are there before a call, and views of such."""
+    steps: list[Operation] = field(repr=False)
+    first_write: int
+    """Before that operation a failed run has changed nothing and drawn no random number."""
+    results: list[int]
+    bindings: list[Binding]
+    numbers: list[tuple]
+    """Those of optimizers, which each call reads."""
+    branches: list[Branch]
+    gradients_before: list[tuple[Any, bool, Any]]
+    """Parameter, whether it has a gradient before the call, and that gradient if it is read or added to."""
+    gradients_after: list[tuple[Any, int, int]]
+    """Parameter and slot of its new gradient; -1 for none. The operation before which the old one is taken away."""
+    outside: list[tuple[Any]]
+    """Tensors that are there before a call and that an operator uses."""
+    memory: list[tuple[Any]]
+    """These, and those that names lead to."""
+    addresses: list[int]
+    """Of ``memory``, when the tape was made."""
+    written: list[tuple[Any]]
+    written_inputs: list[int]
+    """Places of those whose memory is written, through whichever tensor."""
+    counted_inputs: list[int]
+    """Places of those whose version counts that."""
+    counts: list[Any]
+    """Tensors out of which a step of an optimizer reads numbers."""
+    fixed: set[int]
+    """Slots of tensors that were made of numbers, which nobody changes."""
+    generators: list[Any]
+    rewinds: bool
+    """A failed run has drawn random numbers of the host, which are to be drawn again."""
+    casts: bool
+    """It casts what names lead to, which an autocast around it may keep."""
+    asks_switches: bool
+    """The function may ask torch how it computes, and depends on all of that."""
+    is_bare: bool
+    """Tensors among the arguments must have no attributes, for which the function may ask."""
+    template: Any
+    """The result, with an ``Item`` for each tensor."""
+    given: tuple[Place, ...]
+    """What is there is given to a run behind its arguments."""
+    left: list[tuple[Any, Any]]
+    """What a run puts where, as a template: targets, and values."""
+    guards: list[Guard]
+    """What must hold before a run."""
+    arguments: list[Given]
+    modes: tuple
+    """Those of torch in which it was made, as the extension tells them."""
+    default_type: Any = field(default_factory=torch.get_default_dtype)
 
     @property
-    def name(self) -> str:
-        """As the function called it."""
-        return self.label or str(self.operator).removesuffix(".default")
+    def draws(self) -> bool:
+        """Whether a run draws random numbers."""
+        return any(each.is_random for each in self.steps)
 
     @property
-    def is_random(self) -> bool:
-        return torch.Tag.nondeterministic_seeded in self.operator.tags
+    def operations(self) -> list[Described]:
+        """The steps as ``operation_of`` in src/recording/description.cpp takes them."""
+        after = (slot for _, slot, _ in self.gradients_after)
+        needed = {*self.results, *after, *self.inputs, *(slot for slot, _ in self.constants)}
+        described = []
+        for each in reversed(self.steps):
+            slots = set(each.slots())
+            described.append(_described(each, slots - needed))
+            needed |= slots
+        return described[::-1]
 
-    def slots(self) -> Iterator[int]:
-        """Slots that it reads, or writes in place."""
-        for argument in self.arguments:
-            for item in argument if isinstance(argument, list) else (argument,):
-                if isinstance(item, Slot):
-                    yield item.number
-                elif isinstance(item, Number):
-                    yield from item.slots()
+    def gradients_read(self) -> list[Place]:
+        """Those that are there before a call and that it reads or adds to."""
+        used = (parameter for parameter, _, gradient in self.gradients_before if gradient is not None)
+        return [Place(SLOT, parameter, "grad", "a gradient") for parameter in used]
 
-
-@dataclass
-class Taken:
-    """A number that was taken out of a tensor."""
-
-    slot: int
-    """Of the copy."""
-    copy: Operation
-    tests: list[Operation]
-    value: Any = None
-    """A float, which is no other object; None for what nobody but a function of C has seen."""
-    steps: Any = None
-    """Where code of the user takes it, see ``following``."""
-    is_free: bool = False
-    """Nothing depends on it."""
-    sums: list[Any] = field(default_factory=list)
-    """Statements that add it to a number in a name."""
+    def number_required_at(self, place: int) -> str:
+        """What to say where an operation fails in many calls because a number is another one; empty if it is another
+        operation."""
+        return f"{self.steps[place].place}: {OF_NUMBER}" if self.steps[place].is_required else ""
 
 
-def is_ordinary(tensor: Any) -> bool:
-    """True for a tensor that has strides."""
-    return tensor.layout == torch.strided and not tensor.is_nested
-
-
-def is_of_ranks(operator: Any) -> bool:
-    """True for an operation that all ranks make together, and for the one that waits for it."""
-    return operator.namespace == "_c10d_functional" or exchanges_at_once(operator)
-
-
-def exchanges_at_once(operator: Any) -> bool:
-    """True for what waits for the ranks by itself, and counts its calls: others would count differently without it."""
-    return str(operator).startswith(("ftn_pytorch.all_reduce_mean", "ftn_pytorch.exchange_rows"))
-
-
-def waits_for_ranks(operator: Any) -> bool:
-    return is_of_ranks(operator) and ("wait_tensor" in str(operator) or exchanges_at_once(operator))
-
-
-def address_of(tensor: Any) -> int:
-    """Of the storage, which views share; 0 where there is none."""
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError):
-        return 0
-
-
-def parameters_of(value: Any) -> list[Any]:
-    """A tensor that is a leaf of autograd, or those of a network itself, or of an optimizer."""
-    if isinstance(value, torch.Tensor):
-        return [value] if value.requires_grad and value.is_leaf else []
-    if isinstance(value, torch.nn.Module):
-        return list(value.parameters(recurse=False))
-    return [p for group in value.param_groups for p in group["params"]]
-
-
-def is_move(operator: Any) -> bool:
-    """True for a copy, which may be one from the host to a device."""
-    return str(operator) in _MOVES
-
-
-def place_of_waiting(operator: Any) -> int:
-    """Which argument tells a copy not to wait for its end; -1 where there is none."""
-    names = [each.name for each in private_names.schema_of(operator).arguments] if is_move(operator) else []
-    return names.index("non_blocking") if names else -1
-
-
-def is_of_library(file: str) -> bool:
-    """True for code of torch and of this package."""
-    return file.startswith((_TORCH, OWN))
-
-
-def place_of_user() -> str:
-    """File and line of the innermost code that belongs neither to torch nor to this package."""
-    frame = inspect.currentframe()
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not is_of_library(file) and not file.startswith("<"):
-            return f"{os.path.basename(file)}:{frame.f_lineno}"
-        frame = frame.f_back
-    return "the recorded function"
-
-
-def is_tried() -> bool:
-    """True where code of the user, in the function that is recorded, has a handler for what fails now."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename != RECORDING:
-        is_own = user_objects.is_own_module(frame.f_globals.get("__name__", ""))
-        if is_own and any(begin <= frame.f_lasti < end for begin, end in tried_in(frame.f_code)):
-            return True
-        frame = frame.f_back
-    return False
-
-
-@functools.lru_cache(maxsize=1000)
-def tried_in(code: CodeType) -> list[tuple[int, int]]:
-    """Where a code object has handlers: those of ``except`` and ``finally``, not of ``with``."""
-    found = dis.Bytecode(code)
-    steps = list(found)
-    if not hasattr(found, "exception_entries"):  # before Python 3.11
-        return [(each.offset, each.argval) for each in steps if each.opname == "SETUP_FINALLY"]
-    next_to = {one.offset: (one.opname, other.opname) for one, other in zip(steps, steps[1:])}
-    return [
-        (each.start, each.end)
-        for each in found.exception_entries
-        if (names := next_to.get(each.target, ("", "")))[0] == "PUSH_EXC_INFO" and names[1] != "WITH_EXCEPT_START"
-    ]
-
-
-def without_unused(operations: list[Operation], needed: set[int]) -> list[Operation]:
-    """The operations whose results somebody sees, and those that may fail, are random, write, check or wait: all but
-    views, and numbers that a step of an optimizer reads."""
-    kept, needed = [], set(needed)
-    for operation in reversed(operations):
-        made = {slot for slots in operation.results for slot in slots if slot >= 0}
-        if (
-            made & needed
-            or not made
-            or operation.is_random
-            or operation.writes
-            or not (operation.operator is ITEM or _is_view(operation.operator))
-        ):
-            needed |= set(operation.slots())
-            kept.append(operation)
-    return kept[::-1]
-
-
-def _is_view(operator: Any) -> bool:
-    return all(each.alias_info is not None for each in private_names.schema_of(operator).returns)
-
-
-def in_place(operations: list[Operation], kept: set[int]) -> list[Operation]:
-    """Activations of what nobody else needs write over it: the same numbers, and no memory of their own."""
-    uses: Counter[int] = Counter(slot for operation in operations for slot in operation.slots())
-    makers = {slots[0]: each for each in operations for slots in each.results if each.makes_memory and len(slots) == 1}
-    changed = []
-    for operation in operations:
-        schema = private_names.schema_of(operation.operator)
-        inner = operation.arguments[0] if operation.arguments else None
-        number = inner.number if isinstance(inner, Slot) else -1
-        is_activation = schema.name in _ACTIVATIONS and not schema.overload_name
-        if is_activation and uses[number] == 1 and number in makers and number not in kept:
-            form = getattr(torch.ops.aten, schema.name.removeprefix("aten::") + "_").default
-            operation = replace(operation, operator=form, label=operation.name)
-        changed.append(operation)
-    return changed
+def _described(operation: Operation, last: set[int]) -> Described:
+    """Name, overload, arguments and results. ``last``: slots that nobody needs afterwards."""
+    arguments: list[tuple[str, Any]] = []
+    flat = list(operation.slots())
+    waiting = place_of_waiting(operation.operator)
+    for index, value in enumerate(operation.arguments):
+        if isinstance(value, Number):
+            arguments.append(("number", value.formula))
+        elif isinstance(value, Slot):
+            # moved only if the call is given it once
+            is_last = value.number in last and flat.count(value.number) == 1
+            arguments.append(("last" if is_last else "slot", value.number))
+        elif isinstance(value, list) and any(isinstance(item, Slot) for item in value):
+            arguments.append(("list", [-1 if item is None else item.number for item in value]))
+        elif isinstance(value, list) and any(isinstance(item, Number) for item in value):
+            arguments.append(("numbers", [formula_of(item) for item in value]))
+        else:
+            # a stream that is captured cannot be waited for, and what is copied there is not written meanwhile
+            arguments.append(("waits" if index == waiting else "value", value))
+    schema = private_names.schema_of(operation.operator)
+    return schema.name, schema.overload_name, arguments, operation.results

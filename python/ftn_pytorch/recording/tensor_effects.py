@@ -12,8 +12,8 @@ from torch.overrides import TorchFunctionMode
 
 from ..system import private_names
 from ..values.kinds import Kind, kind_of
+from .operations import address_of
 from .recorder import Recorder
-from .tape import address_of
 from .traced_numbers import SLOT
 
 _VERSION = private_names.version_getter()

@@ -119,10 +119,10 @@ class Traced(float):
 
 
 class Number:
-    """Stands for a number among the arguments of a recorded operation. ``value``: what it was."""
+    """Stands for a number among the arguments of a recorded operation."""
 
-    def __init__(self, formula: Formula, value: float) -> None:
-        self.formula, self.value = formula, value
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
 
     def slots(self) -> Iterator[int]:
         return (what for code, what in self.formula if code == SLOT)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import collectives, late_checks
-from .recorded_call import Tape
+from .operations import Operation
+from .tape import Tape
 
 
 @dataclass(eq=False)
@@ -20,13 +21,11 @@ class Variant:
     tape: Tape | None = None
     replay: Any = None
     run: Any = None
-    """All of a run where that is more than ``replay`` and ``fill``."""
+    """All of a run: ``replay``, and what there is to do in Python."""
     is_plain: bool = False
     """These calls cannot be recorded, and others can."""
     compared: collectives.Compared | None = None
-    """What is compared in place of a recording that asks other ranks, and ``trial`` runs it."""
-    trial: Any = None
-    fill: Any = None
+    """What is compared in place of a recording that asks other ranks."""
     checks: int = 0
     doubt: str = ""
     """What has differed in a check; the next call tells why."""
@@ -40,6 +39,9 @@ class Variant:
     """How many checks in a row have shown nothing, because of others."""
     pause: int = 0
     """How many calls are left as they are before the next check."""
+
+    def receive(self, operations: list[Operation]) -> None:
+        """It computes all by itself."""
 
     def goes_astray(self, limit: int) -> bool:
         """A call has not gone its way; true if so many in a row have not."""

@@ -14,8 +14,8 @@ import torch
 
 from ..recording import extension
 from ..recording.changes import difference
-from ..recording.recorded_call import Tape
-from ..recording.tape import address_of
+from ..recording.operations import address_of
+from ..recording.tape import Tape
 from ..recording.traced_numbers import NUMBER
 from .any_batch import is_equal
 from .portable import Plain, Unsavable
@@ -49,7 +49,7 @@ def changes(tape: Tape) -> list[tuple[str, str]]:
     Unsavable for a recording that the script would not use any more.
     """
     first = extension.module().first_change
-    found = [difference(each) for each in tape.watched if first([each[:4]]) >= 0]
+    found = [difference(each) for each in tape.bindings if first([each]) >= 0]
     for what, values in found:
         if not values:
             raise Unsavable(f"{what} is another one since it was recorded: call it again, then save it")

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 
 from ..ranks import sums
-from ..recording import tape as tapes
+from ..recording import operations as tapes
 from ..recording.arguments import Given
 from ..recording.places import Place
-from ..recording.recorded_call import Tape
 from ..recording.returned import PLAIN, Item, Read
+from ..recording.tape import Tape
 from ..recording.traced_numbers import CONSTANT
 from ..system import private_names
 from ..values import dtypes, plain

@@ -17,10 +17,11 @@ import torch
 from ..errors import FtnPytorchError
 from ..recording import extension
 from ..recording.arguments import Given
+from ..recording.collectives import asks_ranks
 from ..recording.comparison import is_same
-from ..recording.recorded_call import Tape
+from ..recording.operations import address_of
 from ..recording.returned import filled, parts
-from ..recording.tape import address_of, is_of_ranks
+from ..recording.tape import Tape
 from . import saved_recording
 
 
@@ -34,7 +35,7 @@ def verify(
     for name, tapes in functions.items():
         for tape in tapes:
             # ranks would wait for those that write no file
-            if not any(is_of_ranks(step.operator) for step in tape.steps):
+            if not asks_ranks(tape):
                 _compare(path, name, tape, arrays, gradients)
 
 
@@ -104,9 +105,8 @@ def _device_among(tensors: Iterable[Any]) -> torch.device:
 
 def _as_before(tape: Tape) -> contextlib.AbstractContextManager:
     """Random numbers that a recording draws are drawn again."""
-    is_random = any(step.is_random for step in tape.steps)
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    return torch.random.fork_rng(devices, enabled=is_random)
+    return torch.random.fork_rng(devices, enabled=tape.draws)
 
 
 def _number(source: tuple) -> float:

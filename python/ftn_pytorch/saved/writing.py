@@ -22,8 +22,8 @@ from ..checkpoint.base import Checkpoint
 from ..checkpoint.capture import Collector
 from ..checkpoint.script import ScriptCheckpoint
 from ..errors import FtnPytorchError
-from ..recording.recorded_call import Tape
-from ..recording.tape import address_of, is_ordinary
+from ..recording.operations import address_of, is_ordinary
+from ..recording.tape import Tape
 from ..system import log, trial
 from ..values import graph, optimizer_settings
 from . import kernel_settings, saved_recording, verification
