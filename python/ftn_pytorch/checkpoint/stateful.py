@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..values import is_array, is_tensor, loaded, python_types, random_states, user_objects
 from ..values.contents import keeps_state
+from ..values.kinds import qualities
 from ..values.walk import Kind, Walk
 
 
@@ -77,8 +78,7 @@ def label_of(value: Any) -> str:
 
 
 def is_module(value: Any) -> bool:
-    torch = loaded("torch")
-    return torch is not None and isinstance(value, torch.nn.Module)
+    return qualities(type(value)).kind is Kind.MODULE
 
 
 def lost_of_network(module: Any, path: str) -> dict[str, str]:
@@ -90,8 +90,7 @@ def lost_of_network(module: Any, path: str) -> dict[str, str]:
 
 
 def is_optimizer(value: Any) -> bool:
-    torch = loaded("torch")
-    return torch is not None and isinstance(value, torch.optim.Optimizer)
+    return qualities(type(value)).kind is Kind.OPTIMIZER
 
 
 def misfits_of(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> list[str]:
