@@ -7,6 +7,7 @@ that of the run, and it is the state with which a run without ``background`` goe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ..system import process
@@ -17,6 +18,8 @@ from .restoring import FindType, plain
 
 NAME = "torch_background"
 """Name of the process that trains, among the objects of a checkpoint."""
+
+_MADE_FOR_MODEL = re.compile(r"torch_\w+\.\d+")
 
 
 def as_trained(found: Content, path: str, find_type: FindType) -> Content:
@@ -35,8 +38,8 @@ def as_trained(found: Content, path: str, find_type: FindType) -> Content:
     if not beside["remote"]:  # it had made no step
         return about, {**state, "objects": objects}, arrays, parts
     trained, state, *rest = of_bytes(beside["remote"], f"the state of the process that trains in {path}")
-    # what the program made for the model, which the process that trains has not
-    others = {name: tree for name, tree in objects.items() if name not in state["objects"]}
+    # The process that trains has not what the program made for the model; of all else here is what was loaded.
+    others = {name: tree for name, tree in objects.items() if _MADE_FOR_MODEL.fullmatch(name)}
     return joined(({**trained, "step": about.get("step")}, state, *rest), others, arrays)
 
 

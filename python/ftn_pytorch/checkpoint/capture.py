@@ -282,6 +282,9 @@ class Collector(Encoder):
             # state_dict does not tell, and dropout depends on it.
             tree["training"] = {name: module.training for name, module in value.named_modules()}
             self.lost.update(stateful.lost_of_network(value, path))
+            for name, each in (*value.named_parameters(), *value.named_buffers()):
+                if isinstance(state, Mapping) and name in state and stateful.repeated(each):
+                    raise Unstorable(f"{path}.{name} has elements that are one in memory. Clone it at the top")
             for name, each in value.named_parameters():
                 self._refuse_attributes(each, f"{path}.{name}")
             tree["requires_grad"] = {name: each.requires_grad for name, each in value.named_parameters()}

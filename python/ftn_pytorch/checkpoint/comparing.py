@@ -33,7 +33,9 @@ class Changes(Collector):
         found: dict[str, Any] = {}
         before = self._first.settings
         for name, value in self._now.settings.items():
-            if before.get(name) != value and (name in before or not name.startswith(("os.", "sys."))):
+            is_known = name in before or not name.startswith(("os.", "sys."))
+            # numpy.nan is not equal to itself
+            if is_known and before.get(name) is not value and before.get(name) != value:
                 self.lost[name] = "a setting of the process or of a package"
         self._stands_for = dict(self._successors())
         known = [(node, old) for node in self._now.nodes.values() if (old := self._known(node.value))]
@@ -252,7 +254,7 @@ class Changes(Collector):
             return
         if is_tensor(value):
             found[name] = self._tensor(value, name) if self._is_plain_tensor(value, name) else None
-        else:
+        elif not self._shared_memory.is_window(value):
             found[name] = self._array_in_place(value, name)
 
     def _add_cached(self, node: Node, name: str) -> None:

@@ -77,6 +77,12 @@ class Shared:
         tree = {TAG: VIEW, "type": value.dtype.str, "sizes": list(value.shape), "strides": list(value.strides)}
         return {**tree, "offset": offset, "of": self._first.name_of(known)}
 
+    def is_window(self, value: Any) -> bool:
+        """True for an array that cannot be written, on one that is told: it shows the numbers of that."""
+        root = _root(value)
+        is_there = root is not value and is_array(root) and self._now.node_of(root) is not None
+        return is_there and self._first.node_of(root) is not None and not value.flags.writeable
+
     def _refuse_across(self, value: Any, path: str) -> None:
         """What a call has made over the memory of another kind would be made with a memory of its own."""
         if id(value) in self._across and self._first.node_of(value) is None:
@@ -84,9 +90,10 @@ class Shared:
 
 
 def _root(array: Any) -> Any:
-    """The array that owns the memory of a view, as far as NumPy knows."""
-    while is_array(getattr(array, "base", None)):
-        array = array.base
+    """The array that owns the memory of a view, as far as NumPy knows. Between windows and this one stands no array."""
+    each = array
+    while (each := getattr(each, "base", None)) is not None:
+        array = each if is_array(each) else array
     return array
 
 

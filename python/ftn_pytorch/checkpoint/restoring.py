@@ -44,6 +44,7 @@ from .stateful import (
     is_module,
     is_namespace,
     is_optimizer,
+    is_repeated,
     is_trainable,
     label_of,
     load_network,
@@ -355,7 +356,7 @@ def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
 def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     """How the contents of ``live`` are replaced; None if it is to be bound again."""
     if is_tensor(live):
-        fits = is_tensor(value) and not difference(value, live) and _can_be_changed(live)
+        fits = is_tensor(value) and not difference(value, live) and not live.is_inference() and is_repeated(value, live)
         return (lambda new: copy_tensor(live, new)) if fits else None
     if is_array(live):
         fits = is_array(value) and live.flags.writeable and not difference(value, live)
@@ -363,13 +364,6 @@ def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     if type(live) in python_types.BUFFERS.values() and type(live) is type(value):
         return functools.partial(python_types.refill, live)
     return None
-
-
-def _can_be_changed(tensor: Any) -> bool:
-    """False for tensors of inference mode, and where elements share memory."""
-    strides = tensor.stride() if tensor.layout == loaded("torch").strided else ()
-    overlaps = any(stride == 0 and size > 1 for stride, size in zip(strides, tensor.shape))
-    return not tensor.is_inference() and not overlaps
 
 
 def _copy(live: Any) -> Any:

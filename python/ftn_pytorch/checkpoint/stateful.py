@@ -143,8 +143,22 @@ def undo_of_network(module: Any) -> Callable[[], None]:
     return undo
 
 
+def repeated(tensor: Any) -> list[int]:
+    """Axes along which all elements are the same memory, as ``expand`` makes them."""
+    strides = tensor.stride() if tensor.layout == loaded("torch").strided else ()
+    return [axis for axis, stride in enumerate(strides) if stride == 0 and tensor.shape[axis] > 1]
+
+
+def is_repeated(new: Any, live: Any) -> bool:
+    """True if what is one element in the memory of a tensor is so in its new numbers."""
+    firsts = [new.narrow(axis, 0, 1) for axis in repeated(live)]
+    return all(bool(((new == first) | (new != new)).all()) for first in firsts)
+
+
 def copy_tensor(live: Any, new: Any) -> None:
     with loaded("torch").no_grad():
+        for axis in repeated(live):
+            live, new = live.narrow(axis, 0, 1), new.narrow(axis, 0, 1)
         live.copy_(new)
 
 
