@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch.checkpoint import Checkpoint, file, folder
+from ftn_pytorch.checkpoint import Checkpoint, content, file, folder
 from ftn_pytorch.system import process
 
 IS_ROOT = os.geteuid() == 0
@@ -331,3 +331,13 @@ def test_descriptions_of_files_that_have_none(tmp_path):
     (tmp_path / "short").write_bytes(b"x")
     assert file.description(str(tmp_path / "short")) is None
     assert file.description(str(tmp_path / "missing")) is None
+
+
+def test_trees_of_another_file_bring_their_arrays_and_no_others():
+    mine = {"net": "of before", "n": {"~": "array", "at": "n"}}
+    state = {"objects": mine, "config": {}, "random": {"~": "array", "at": "random"}}
+    found = ({"step": 1}, state, {"n": "my n", "random": "my random", "net": "my net"}, {})
+    trees = {"net": {"~": "tensor", "at": "net", "gradient": {"~": "tensor", "at": "taken away"}}}
+    about, state, arrays, _ = content.joined(found, trees, {"net": "of rank 0", "random": "of rank 0"})
+    assert about == {"step": 1} and arrays == {"n": "my n", "random": "my random", "net": "of rank 0"}
+    assert list(state["objects"].items()) == [("n", mine["n"]), ("net", trees["net"])], "their labels come last"

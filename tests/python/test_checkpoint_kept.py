@@ -210,6 +210,35 @@ def test_tensors_that_cannot_be_changed_are_replaced(tmp_path):
     assert torch.equal(values["fixed"], torch.ones(2)) and torch.equal(values["wide"], torch.arange(2.0))
 
 
+WINDOWS = """
+import numpy as np
+import torch
+base, array = torch.zeros(1), np.zeros(6)
+wide, row = base.expand(3), np.broadcast_to(array[:2], (3, 2))
+windows = np.lib.stride_tricks.sliding_window_view(array, 3)
+
+def change():
+    base.fill_(np.nan if CASE else 2.0)
+    array[:] = range(6)
+"""
+
+
+@pytest.mark.parametrize("case", [0, 1])
+def test_what_shows_one_number_in_several_places_still_shows_it_after_a_restart(again, case):
+    one, two = again(WINDOWS.replace("CASE", str(case)))
+    assert torch.equal(two["wide"].isnan(), one["wide"].isnan()) and two["windows"].tolist() == one["windows"].tolist()
+    two["base"].fill_(7.0)
+    two["array"][1] = 9.0
+    assert two["wide"].tolist() == [7.0] * 3, "it is a view as after the load"
+    assert two["windows"][0, 1] == 9.0 and two["row"][2].tolist() == [0.0, 9.0]
+
+
+def test_a_network_that_torch_could_not_load_is_refused_when_it_is_saved(load, tmp_path, fails):
+    runner = load("import torch\nnet = torch.nn.Linear(1, 1)\nnet.register_buffer('wide', torch.zeros(1).expand(3))\n")
+    with fails("RESULT_TYPE", "net.wide has elements that are one in memory. Clone it"):
+        program.save(runner, str(tmp_path / "state"))
+
+
 # ---- what no name of the script leads to
 
 HELPERS = "import torch\nnet = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(net.parameters(), 0.1)\n"

@@ -24,7 +24,7 @@ def run_all(folder, code, implementation):
 
 
 PREPARE = """
-    import builtins, contextlib, ctypes, glob, json, os, shutil, socket, warnings
+    import builtins, contextlib, ctypes, functools, glob, json, os, shutil, socket, warnings
     import program
     from ftn_pytorch import Checkpoint
     from ftn_pytorch.checkpoint import base, file
@@ -99,14 +99,17 @@ PREPARE = """
 
         def __enter__(self):
             self.before = [getattr(*each) for each in self.NAMES]
-            for module, name in self.NAMES:
-                setattr(module, name, self.refuse)
+            for (module, name), function in zip(self.NAMES, self.before):
+                setattr(module, name, functools.partial(self.refuse, function))
 
         def __exit__(self, *failure):
             for (module, name), function in zip(self.NAMES, self.before):
                 setattr(module, name, function)
 
-        def refuse(self, *arguments, **named):
+        def refuse(self, function, *arguments, **named):
+            # a rank that waits for long looks whether the others are still there
+            if str(arguments[0]).startswith("/proc/"):
+                return function(*arguments, **named)
             raise AssertionError(arguments)
 
     on(NODES)

@@ -168,3 +168,25 @@ def test_networks_that_have_swapped_their_names_keep_their_numbers_in_a_restart(
     runner._background.flush()
     assert runner._background.loss == 312, "also in the process that is there"
     runner._background.stop()
+
+
+ANEW = """
+    import numpy
+    import torch
+    net, sums = torch.nn.Linear(3, 1), numpy.zeros(2)
+
+    def ftn_pytorch_train(x):
+        global sums
+        sums = sums + x
+        return False, float(sums.sum())
+"""
+
+
+def test_a_run_without_goes_on_with_what_was_bound_anew_beside(load, tmp_path):
+    one, two = load(ANEW, background=True), load(ANEW)
+    one.bind("ftn_pytorch_train", 0)[0](1.5)
+    one._background.flush()
+    one.save(str(tmp_path / "one"))
+    two.restore(str(tmp_path / "one"))
+    assert vars(two._module)["sums"].tolist() == [1.5, 1.5], "the file has the array after the load, too"
+    one._background.stop()

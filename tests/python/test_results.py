@@ -69,9 +69,18 @@ def test_values_of_derived_types_become_plain():
     class Phase(enum.IntEnum):
         ICE = 2
 
+    class Name(str, enum.Enum):
+        ICE = "ice"
+
+    class Angle(complex):
+        pass
+
     (value,) = program.unpack(Phase.ICE)[1]
     assert value == 2
     assert type(value) is int
+    for derived, kind in ((Name.ICE, str), (Angle(1j), complex)):
+        (value,) = program.unpack(derived)[1]
+        assert value == derived and type(value) is kind
 
 
 @pytest.mark.parametrize(

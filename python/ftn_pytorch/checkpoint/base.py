@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError, report
 from ..ranks import own_rank
 from ..system import fair_lock, launcher, process, trial
 from ..values import is_tensor, random_states
-from ..values.encoding import TAG, Unstorable, decode
+from ..values.encoding import Unstorable, decode
 from ..values.graph import Graph
 from ..values.user_objects import find_imported_type
 from . import archive, content, file, folder, resumption
 from .capture import Collector
 from .comparing import CLASS, TO
-from .content import NOT_UNDERSTOOD, not_understood, told
+from .content import understood
 from .restoring import Rebind, Restorer, plain
 
 # In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
@@ -30,8 +30,6 @@ SHARED_KEY = "shared"
 _INSIDE = (".", "/", TO, CLASS)
 _FALLS_BACK = ("CORRUPT", "FORMAT", "FILE")
 
-Saved = Mapping[str, tuple[Any, Mapping[str, Any]]]
-"""Trees by name, with the arrays of the file that each is of."""
 Encoded = tuple[Collector, dict[str, Any], dict[str, Any]]
 """What made the trees, the state as trees, and the arrays in it."""
 
@@ -56,9 +54,11 @@ class Checkpoint:
     # What a restored config is compared with; set by those who know it.
     config: Mapping[str, Any] | None = None
 
-    # Names of objects that are the same on all ranks, and those of them that the file of rank 0 holds for this one.
-    _shared: frozenset[str] = frozenset()
-    _left_to_first: frozenset[str] = frozenset()
+    # What messages begin with.
+    _label = ""
+
+    # What the names led to right after the load, where somebody has seen that.
+    _first: Graph | None = None
 
     def __init__(self, objects: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         self._objects = {**(objects or {}), **named}
@@ -137,12 +137,10 @@ class Checkpoint:
         about, state, arrays, _ = content.read(place)
         if state is None:
             return about
-        try:
+        with understood(place):
             found = decode(plain(state), arrays, find_imported_type)
             objects = {name.removesuffix(TO): each for name, each in found["objects"].items() if name.endswith(TO)}
             return {**about, **found, "objects": {**found["objects"], **objects}}
-        except NOT_UNDERSTOOD as failure:
-            raise FtnPytorchError("FORMAT", f"{place} cannot be read: {told(failure)}") from failure
 
     # What those do differently that find their objects in a script, or have hooks.
 
@@ -185,18 +183,13 @@ class Checkpoint:
 
     def _check(self, path: str) -> None:
         """Read a file that was just written."""
-        content.check(path, self._find_type)
+        content.check(path, self._find_type, self._first)
 
     def _content_of(
         self, step: int | None, encoded: Encoded, more: Mapping[str, Any] | None = None, parts: Any = None
     ) -> tuple[dict[str, Any], Callable[[Any], None]]:
         """Description of a file, and what writes its archive. ``more`` is part of the description."""
         encoder, state, arrays = encoded
-        if self._left_to_first:
-            # What is left to rank 0 was encoded all the same: it counts as kept in what is checked.
-            mine = {name: tree for name, tree in state["objects"].items() if not is_of(name, self._left_to_first)}
-            state = {**state, "objects": mine}
-            arrays = {name: arrays[name] for name in dict.fromkeys(texts_in(state, "at"))}
         about = {**self._about(step, archive.kind_of(arrays), encoder), **(more or {})}
         others: dict[str, Any] = {}
         text: Any = state
@@ -222,10 +215,7 @@ class Checkpoint:
         return encoder, state, encoder.arrays
 
     def _about(self, step: int | None, kind: str, encoder: Collector) -> dict[str, Any]:
-        about = {**file.describe(step, kind), LEFT_OUT: sorted(encoder.left_out)}
-        if self._shared:
-            about[SHARED_KEY] = sorted(self._shared)
-        return about
+        return {**file.describe(step, kind), LEFT_OUT: sorted(encoder.left_out)}
 
     def _check_kept(self, encoder: Collector, path: str) -> None:
         """RESULT_TYPE if something would be lost that a restart needs, a warning if that may be so."""
@@ -237,21 +227,16 @@ class Checkpoint:
                 "or Checkpoint(...) where there is one",
             )
         for place, kind in encoder.lost.items():
-            process.warn_once(f"{self._label()}{place} is {kind}, which is not kept in checkpoints")
-
-    def _label(self) -> str:
-        """What messages begin with."""
-        return ""
+            process.warn_once(f"{self._label}{place} is {kind}, which is not kept in checkpoints")
 
     def _read(self, path: str) -> Any:
         """Content of a file, nothing of it applied yet."""
         return content.read(path)
 
-    def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
+    def _apply(self, content: Any, path: str, only: frozenset[str] | None = None) -> int | None:
         """Put the content of a file back; its step.
 
-        ``first``: content of the file of rank 0, which holds what this one leaves to it. ``only``: names to be
-        restored; all others stay as they are, and so do random states.
+        ``only``: names to be restored; all others stay as they are, and so do random states.
         """
         about, state, arrays, *_ = content
         if state is None:
@@ -259,18 +244,10 @@ class Checkpoint:
                 "FORMAT", f"{path} was written by ftn_pytorch_save of a script, which is needed to read it"
             )
         restorer = self._restorer(about, arrays)
-        try:
-            of_first = () if first is None else about.get(SHARED_KEY) or ()
-            saved = {name: (tree, arrays) for name, tree in state["objects"].items() if not is_of(name, of_first)}
-            if of_first:
-                elsewhere = {name: tree for name, tree in first[1]["objects"].items() if is_of(name, of_first)}
-                saved.update({name: (tree, first[2]) for name, tree in elsewhere.items()})
-            self._add_all(restorer, about, saved, only)
-            restorer.use(arrays)
+        with understood(path):
+            self._add_all(restorer, about, state["objects"], only)
             saved_random = restorer.value_of(state["random"])
             config = dict(restorer.value_of(state["config"]))
-        except NOT_UNDERSTOOD as failure:
-            raise not_understood(path, failure) from failure
         if restorer.misfits:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
@@ -293,7 +270,9 @@ class Checkpoint:
     def _restorer(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Restorer:
         return Restorer(arrays, self._find_type)
 
-    def _add_all(self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None) -> None:
+    def _add_all(
+        self, restorer: Restorer, about: Mapping[str, Any], saved: Mapping[str, Any], only: frozenset[str] | None
+    ) -> None:
         """Note what is to be done for all trees, and what does not fit."""
         live = self._live(saved)
         left = {*self._transient(), *(about.get(LEFT_OUT) or ())}
@@ -307,9 +286,7 @@ class Checkpoint:
                 advice = ": create it before restore" if name.startswith("torch_") else ""
                 restorer.misfits.append(f"there is no {name!r} here{advice}")
             else:
-                tree, arrays = saved[name]
-                restorer.use_of(arrays)
-                restorer.add(live.get(name), tree, name, self._rebinder(name))
+                restorer.add(live.get(name), saved[name], name, self._rebinder(name))
 
     def _read_newest(
         self, entries: list[folder.Entry], place: str, fallback: bool, read: Callable[[folder.Entry], Any]
@@ -354,14 +331,6 @@ def missing(name: str, about: Mapping[str, Any]) -> str:
 def is_of(path: str, names: Iterable[str]) -> bool:
     """True for one of these names, and for what is in it."""
     return any(path == name or path.startswith(tuple(name + end for end in _INSIDE)) for name in names)
-
-
-def texts_in(tree: Any, key: str) -> Iterator[str]:
-    """What tagged trees have under a key, where that is a text: with "at" the names of the arrays in them."""
-    for each in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
-        yield from texts_in(each, key)
-    if isinstance(tree, dict) and TAG in tree and isinstance(tree.get(key), str):
-        yield tree[key]
 
 
 def refuse_other_rank(path: str) -> None:

@@ -28,7 +28,7 @@ from ..values.user_objects import find_imported_type
 from . import memory, optimizers, stateful
 from .stateful import access_to, described, is_as_new, is_module, is_namespace, is_optimizer, label_of, type_of
 
-ORDER = "a set whose order tells what was taken out of it: its items, but not their order,"
+ORDER = "a set whose order tells what was taken out of it: its items, but not their order"
 WEAK = "weak"
 """The tag of a weak reference."""
 METHODS = (MethodType, BuiltinMethodType, MethodWrapperType)
@@ -272,11 +272,8 @@ class Collector(Encoder):
         """The tree of what has a state."""
         access: Any = access_to(value)
         if is_optimizer(value):
-            optimizers.require_groups(value, path)
             self._refuse_shared_state(value, path)
-        state = access.get()
-        if is_optimizer(value):
-            optimizers.require_step(value, state, path)
+        state = optimizers.state_of(value, path) if is_optimizer(value) else access.get()
         self._objects[path] = value
         tree = {TAG: OBJECT, "type": label_of(value), "state": self.encode_state(state, path)}
         if is_optimizer(value):
@@ -285,6 +282,9 @@ class Collector(Encoder):
             # state_dict does not tell, and dropout depends on it.
             tree["training"] = {name: module.training for name, module in value.named_modules()}
             self.lost.update(stateful.lost_of_network(value, path))
+            for name, each in (*value.named_parameters(), *value.named_buffers()):
+                if isinstance(state, Mapping) and name in state and stateful.repeated(each):
+                    raise Unstorable(f"{path}.{name} has elements that are one in memory. Clone it at the top")
             for name, each in value.named_parameters():
                 self._refuse_attributes(each, f"{path}.{name}")
             tree["requires_grad"] = {name: each.requires_grad for name, each in value.named_parameters()}

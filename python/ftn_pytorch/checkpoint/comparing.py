@@ -33,7 +33,9 @@ class Changes(Collector):
         found: dict[str, Any] = {}
         before = self._first.settings
         for name, value in self._now.settings.items():
-            if before.get(name) != value and (name in before or not name.startswith(("os.", "sys."))):
+            is_known = name in before or not name.startswith(("os.", "sys."))
+            # numpy.nan is not equal to itself
+            if is_known and before.get(name) is not value and before.get(name) != value:
                 self.lost[name] = "a setting of the process or of a package"
         self._stands_for = dict(self._successors())
         known = [(node, old) for node in self._now.nodes.values() if (old := self._known(node.value))]
@@ -52,7 +54,9 @@ class Changes(Collector):
                     self._add_closed(node, old, name, found)
                 elif not old.is_hidden and name not in self._transient:
                     self._add(node, old, name, found)
-            except (Unstorable, MemoryError, RecursionError, FtnPytorchError):
+            except RecursionError:
+                raise Unstorable(f"{name} is nested too deeply") from None
+            except (Unstorable, MemoryError, FtnPytorchError):
                 raise
             except Exception as failure:  # of a class whose objects cannot be asked
                 raise Unstorable(f"{name} cannot be looked at ({summary(failure)})") from failure
@@ -149,7 +153,8 @@ class Changes(Collector):
         if node.items is None or id(node.value) in self._now.hooks:
             return
         if not contents.is_same(old.items, node.items) or any(map(self._is_renewed, node.items)):
-            tree = self.attempt(self._contents, node.value, name)
+            items = user_objects.content(node.value) if user_objects.is_plain(type(node.value)) else node.value
+            tree = self.attempt(self._tree, items, name)
             if not isinstance(tree, Unstorable):
                 found[name] = tree
             elif _is_cache(node, old):
@@ -178,13 +183,6 @@ class Changes(Collector):
         is_made_there = not user_objects.is_own_module(type(value).__module__) and key not in self._now.names
         is_derived = is_tensor(value) and not user_objects.is_own_module(node.type.__module__)
         return kind and is_made_there and (is_derived or not is_tensor(value))
-
-    def _contents(self, value: Any, name: str) -> Any:
-        base = user_objects.content(value) if user_objects.is_plain(type(value)) else None
-        try:
-            return self._tree(value if base is None else base, name)
-        except RecursionError:
-            raise Unstorable(f"{name} is nested too deeply") from None
 
     def _is_renewed(self, value: Any) -> bool:
         """True for what is told anew although it is the same object as before."""
@@ -256,7 +254,7 @@ class Changes(Collector):
             return
         if is_tensor(value):
             found[name] = self._tensor(value, name) if self._is_plain_tensor(value, name) else None
-        else:
+        elif not self._shared_memory.is_window(value):
             found[name] = self._array_in_place(value, name)
 
     def _add_cached(self, node: Node, name: str) -> None:
@@ -277,7 +275,7 @@ class Changes(Collector):
         if node.mark == old.mark:
             if node.mark is None or type(node.mark) is dict:
                 self.lost[name] = f"{type_of(value)}, of which nothing tells whether it has changed"
-        elif type(value) in (bytearray, *python_types.BUFFERS.values()):
+        elif type(value) in python_types.BUFFERS.values():
             found[name] = self._tree(value, name)
         elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
             found[name] = {TAG: AT, "at": node.mark.at}

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from ..errors import FtnPytorchError, summary
@@ -16,7 +17,7 @@ from . import archive, file
 from .comparing import AT, GONE
 from .restoring import TreeDecoder
 
-NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
+_NOT_UNDERSTOOD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 """What decoding raises where nobody has written the content so."""
 
 Content = tuple[dict[str, Any], Any, dict[str, Any], Mapping[str, Any]]
@@ -50,10 +51,8 @@ def _decode(found: Content, path: str, find_type: FindType, first: Graph | None)
         kind = find_type(name)
         return user_objects.without_code(kind) if isinstance(kind, type) and user_objects.is_plain(kind) else kind
 
-    try:
+    with understood(path):
         _Reader(found[2], find, Graph({}) if first is None else first).value(found[1])
-    except NOT_UNDERSTOOD as failure:
-        raise not_understood(path, failure) from failure
 
 
 class _InPlace:
@@ -84,14 +83,32 @@ class _Reader(TreeDecoder):
         return self._made(tree, object() if is_of_code else _InPlace(tree.get("type", "what refers to itself")))
 
 
-def not_understood(path: str, failure: Exception) -> FtnPytorchError:
-    """The failure for a file whose content nobody has written so."""
-    return FtnPytorchError("FORMAT", f"{path} cannot be understood: {told(failure)}")
+def texts_in(tree: Any, key: str) -> Iterator[str]:
+    """What tagged trees have under a key, where that is a text: with "at" the names of the arrays in them."""
+    for each in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from texts_in(each, key)
+    if isinstance(tree, dict) and TAG in tree and isinstance(tree.get(key), str):
+        yield tree[key]
 
 
-def told(failure: Exception) -> str:
-    """What decoding says of a failure."""
-    return str(failure) if isinstance(failure, Unstorable) else summary(failure)
+def joined(found: Content, trees: Mapping[str, Any], arrays: Mapping[str, Any]) -> Content:
+    """The content with these trees of another file in place of its own, and their arrays. They come last: labels in
+    them are theirs.
+    """
+    about, state, own, parts = found
+    objects = {name: tree for name, tree in state["objects"].items() if name not in trees}
+    used = {name: arrays[name] for name in texts_in(list(trees.values()), "at") if name in arrays}
+    return about, {**state, "objects": {**objects, **trees}}, {**own, **used}, parts
+
+
+@contextlib.contextmanager
+def understood(path: str) -> Iterator[None]:
+    """A block that decodes: FORMAT for a file whose content nobody has written so."""
+    try:
+        yield
+    except _NOT_UNDERSTOOD as failure:
+        told = str(failure) if isinstance(failure, Unstorable) else summary(failure)
+        raise FtnPytorchError("FORMAT", f"{path} cannot be understood: {told}") from failure
 
 
 def of_rank(found: Content, rank: int, path: str) -> Content:
@@ -100,10 +117,15 @@ def of_rank(found: Content, rank: int, path: str) -> Content:
         part = found[3][str(rank)]
         if not isinstance(part, bytes) and part.dim() != 1:
             raise ValueError("it is no row of bytes")
-        raw = io.BytesIO(part if isinstance(part, bytes) else random_states.to_bytes(part))
+        part = part if isinstance(part, bytes) else random_states.to_bytes(part)
     except (LookupError, TypeError, ValueError, AttributeError) as failure:
         raise FtnPytorchError("FORMAT", f"{path} has no state of rank {rank}, and says that it has") from failure
-    name = f"the state of rank {rank} in {path}"
+    return of_bytes(part, f"the state of rank {rank} in {path}")
+
+
+def of_bytes(data: bytes, name: str) -> Content:
+    """The content of a file that stands in another one; CORRUPT, FORMAT."""
+    raw = io.BytesIO(data)
     return _read_from(raw, file.check(raw, name), name)
 
 

@@ -14,7 +14,7 @@ from ..values.encoding import OBJECT, TAG
 from ..values.graph import LAYERS, Node
 from ..values.kinds import Kind
 from .comparing import AT, CLASS, GONE, TO, variables_of, was_lazy
-from .restoring import Restorer, Step, Undo, has_tag
+from .restoring import Order, Restorer, Undo, has_tag
 from .stateful import access_to, difference, is_trainable
 
 _CANNOT = "cannot be taken back: start the program again"
@@ -71,9 +71,7 @@ class GoingBack(Restorer):
         if now == node.mark or contents.is_aside(node.value):
             return
         name = self.first.name_of(node)
-        if type(node.value) is bytearray:
-            self.takes(node.value, bytearray(node.mark), None, name)
-        elif type(node.value) in python_types.BUFFERS.values():
+        if type(node.value) in python_types.BUFFERS.values():
             tag, parts = node.mark
             self.takes(node.value, python_types.make(tag, parts, self._find_type), None, name)
         elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
@@ -123,17 +121,16 @@ class GoingBack(Restorer):
             self._bind(place.node, place.key, value)
 
     def _bind(self, node: Node, key: Any, value: Any) -> None:
-        steps = self._last if node.keeps_itself or node.is_closed else self._steps
+        order = Order.FIELDS_OF_STATEFUL if node.keeps_itself or node.is_closed else Order.VALUES
         put = functools.partial(contents.put, node.value, node.kind, key, value)
-        steps.append(Step(put, functools.partial(_undo_of_field, node, key)))
+        self.add_action(put, functools.partial(_undo_of_field, node, key), order)
 
     def _put_attribute(self, live: Any, name: str, value: Any) -> None:
         before = getattr(live, name)
         self.add_action(lambda: setattr(live, name, value), lambda: lambda: setattr(live, name, before))
 
     def _remove(self, node: Node, key: Any) -> None:
-        remove = functools.partial(_remove, node, key)
-        self._steps.append(Step(remove, functools.partial(_undo_of_field, node, key)))
+        self.add_action(functools.partial(_remove, node, key), functools.partial(_undo_of_field, node, key))
 
     def _seek(self, live: Any, place: int) -> None:
         before = live.tell()

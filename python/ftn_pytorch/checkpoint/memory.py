@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import array
 import ctypes
-import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..values import is_array
@@ -25,7 +24,9 @@ class Shared:
         for node in now.nodes.values():
             if begin := now.memories.get(id(node.value)):
                 groups[begin].append(node.value)
-        self._groups = {begin: each for begin, each in groups.items() if len(each) > 1 and _overlap(each)}
+        self._groups = {
+            begin: each for begin, each in groups.items() if len(_overlapping(map(_span, each))) < len(each)
+        }
         self._across = set() if is_whole else _across(now)
 
     def require_as_before(self, value: Any, name: str) -> None:
@@ -76,6 +77,12 @@ class Shared:
         tree = {TAG: VIEW, "type": value.dtype.str, "sizes": list(value.shape), "strides": list(value.strides)}
         return {**tree, "offset": offset, "of": self._first.name_of(known)}
 
+    def is_window(self, value: Any) -> bool:
+        """True for an array that cannot be written, on one that is told: it shows the numbers of that."""
+        root = _root(value)
+        is_there = root is not value and is_array(root) and self._now.node_of(root) is not None
+        return is_there and self._first.node_of(root) is not None and not value.flags.writeable
+
     def _refuse_across(self, value: Any, path: str) -> None:
         """What a call has made over the memory of another kind would be made with a memory of its own."""
         if id(value) in self._across and self._first.node_of(value) is None:
@@ -83,9 +90,10 @@ class Shared:
 
 
 def _root(array: Any) -> Any:
-    """The array that owns the memory of a view, as far as NumPy knows."""
-    while is_array(getattr(array, "base", None)):
-        array = array.base
+    """The array that owns the memory of a view, as far as NumPy knows. Between windows and this one stands no array."""
+    each = array
+    while (each := getattr(each, "base", None)) is not None:
+        array = each if is_array(each) else array
     return array
 
 
@@ -95,30 +103,29 @@ def _across(now: Graph) -> set[int]:
     for node in now.nodes.values():
         if id(node.value) in now.memories:
             storage = node.value.untyped_storage()
-            extents.append((storage.data_ptr(), storage.nbytes(), "tensor", id(node.value)))
+            extents.append((storage.data_ptr(), storage.nbytes(), ("tensor", id(node.value))))
         elif is_array(node.value):
             root = _root(node.value)
-            extents.append((root.__array_interface__["data"][0], root.nbytes, "array", id(node.value)))
+            extents.append((root.__array_interface__["data"][0], root.nbytes, ("array", id(node.value))))
         elif isinstance(node.value, (bytearray, array.array)) and len(node.value):
             begin = ctypes.addressof(ctypes.c_char.from_buffer(node.value))
-            extents.append((begin, memoryview(node.value).nbytes, "buffer", id(node.value)))
-    found: set[int] = set()
-    last, together = 0, list[tuple[str, int]]()
-    for begin, size, kind, value in [*sorted(extents), (sys.maxsize, 0, "", 0)]:
+            extents.append((begin, memoryview(node.value).nbytes, ("buffer", id(node.value))))
+    return {value for each in _overlapping(extents) if len({of for of, _ in each}) > 1 for _, value in each}
+
+
+def _overlapping(extents: Iterable[tuple[int, int, Any]]) -> list[list[Any]]:
+    """What stands at the end of extents of a first byte and a size, by groups that overlap."""
+    found: list[list[Any]] = []
+    last = 0
+    for begin, size, what in sorted(extents):
         if begin >= last:
-            found.update(each for _, each in together if len({of for of, _ in together}) > 1)
-            together = []
+            found.append([])
+        found[-1].append(what)
         last = max(last, begin + size)
-        together.append((kind, value))
     return found
 
 
-def _overlap(tensors: list[Any]) -> bool:
-    spans = sorted(_span(each) for each in tensors)
-    return any(one[1] > other[0] for one, other in zip(spans, spans[1:]))
-
-
-def _span(tensor: Any) -> tuple[int, int]:
-    """First byte and the one after the last."""
+def _span(tensor: Any) -> tuple[int, int, int]:
+    """First byte, size, identity."""
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
-    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
+    return tensor.data_ptr(), (last + 1) * tensor.element_size(), id(tensor)

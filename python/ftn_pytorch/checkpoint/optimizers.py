@@ -16,10 +16,10 @@ from ..values.kinds import Kind, kind_of
 from .stateful import copy_tensor, difference
 
 
-def require_groups(optimizer: Any, path: str) -> None:
-    """Unstorable if there is the state of a parameter that none of the groups has, which torch gives no name."""
-    if not _has_state_of_torch(optimizer):
-        return
+def state_of(optimizer: Any, path: str) -> Any:
+    """The state of an optimizer; Unstorable if torch gives it no name, or if a restart would refuse it."""
+    if type(optimizer).state_dict is not loaded("torch").optim.Optimizer.state_dict:
+        return optimizer.state_dict()
     there = {id(each) for group in optimizer.param_groups for each in group["params"]}
     for each in optimizer.state:
         if is_tensor(each) and id(each) not in there:
@@ -27,17 +27,10 @@ def require_groups(optimizer: Any, path: str) -> None:
                 f"{path} has the state of a parameter of shape {tuple(each.shape)} that none of its groups has any "
                 "more (del optimizer.state[parameter] removes it)"
             )
-
-
-def require_step(optimizer: Any, state: Mapping[str, Any], path: str) -> None:
-    """Unstorable if a restart would refuse the state of this optimizer."""
-    if _has_state_of_torch(optimizer):
-        for misfit in misfits_of(optimizer, optimizer.param_groups, state, path):
-            raise Unstorable(misfit)
-
-
-def _has_state_of_torch(optimizer: Any) -> bool:
-    return bool(type(optimizer).state_dict is loaded("torch").optim.Optimizer.state_dict)
+    state = optimizer.state_dict()
+    for misfit in misfits_of(optimizer, optimizer.param_groups, state, path):
+        raise Unstorable(misfit)
+    return state
 
 
 def is_of_torch(kind: Any) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
 import functools
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import FtnPytorchError
 from ..system import private_names
@@ -43,6 +44,7 @@ from .stateful import (
     is_module,
     is_namespace,
     is_optimizer,
+    is_repeated,
     is_trainable,
     label_of,
     load_network,
@@ -57,9 +59,10 @@ _DICT_TAGS = ("dict", "OrderedDict", "Counter", "defaultdict")
 _FILLED = (dict, list, set, deque)
 
 
-class Step(NamedTuple):
-    do: Callable[[], Any]
-    prepare_undo: Callable[[], Undo]
+class Order(enum.IntEnum):
+    """Of what is done. Networks and optimizers have been compared with their state, and a copy of it is large."""
+
+    VALUES, NETWORKS, FIELDS_OF_STATEFUL = range(3)
 
 
 class TreeDecoder(Decoder):
@@ -101,23 +104,12 @@ class Restorer:
 
     def __init__(self, arrays: Mapping[str, Any], find_type: FindType, first: Graph | None = None) -> None:
         self._find_type, self.first = find_type, Graph({}) if first is None else first
-        self.use(arrays)
+        self._decoder = TreeDecoder(arrays, find_type, self.first)
         self.misfits: list[str] = []
         self.has_other_layers = False
         """Networks get other layers before they get their states."""
-        self._steps: list[Step] = []
-        self._modules: list[Step] = []
-        self._last: list[Step] = []
+        self._steps: list[tuple[Order, Callable[[], Any], Callable[[], Undo]]] = []
         self._taken: dict[int, Any] = {}
-
-    def use(self, arrays: Mapping[str, Any]) -> None:
-        """Go on with trees of the file that these are of."""
-        self._decoder = TreeDecoder(arrays, self._find_type, self.first)
-
-    def use_of(self, arrays: Mapping[str, Any]) -> None:
-        """The same, if they are not in use."""
-        if arrays is not self._decoder.arrays:
-            self.use(arrays)
 
     def value_of(self, tree: Any) -> Any:
         return self._decoder.value(tree)
@@ -132,17 +124,16 @@ class Restorer:
         elif is_tensor(live) or is_array(live) or type(live) is not type(value) or live != value:
             self.misfits.append(f"{path} {difference(value, live) or 'cannot be changed in place'}")
 
-    def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo]) -> None:
-        self._steps.append(Step(do, prepare_undo))
+    def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo], order: Order = Order.VALUES) -> None:
+        self._steps.append((order, do, prepare_undo))
 
     def run(self) -> None:
         """Put everything back. If an object refuses its state, all get their old one again."""
         undo: list[Undo] = []
         try:
-            # Modules and optimizers come last: they have been compared with their state, and a copy of it is large.
-            for step in self._steps + self._modules + self._last:
-                undo.append(step.prepare_undo())
-                step.do()
+            for _, do, prepare_undo in sorted(self._steps, key=lambda step: step[0]):
+                undo.append(prepare_undo())
+                do()
         except BaseException:
             for back in reversed(undo):
                 # An object that refuses its old state as well must not keep the others from theirs.
@@ -163,7 +154,8 @@ class Restorer:
             # What refuses to load a state refuses it then, and what was loaded before is undone.
             is_known = not (self.has_other_layers or private_names.changes_state_when_loaded(live))
             self.misfits += misfits_of(live.state_dict(), state, path) if is_known else []
-            self._modules.append(Step(self._loading_of(live, state, tree, path), lambda: undo_of_network(live)))
+            loading = self._loading_of(live, state, tree, path)
+            self.add_action(loading, lambda: undo_of_network(live), Order.NETWORKS)
         elif is_optimizer(live):
             node = self.first.node_of(live)
             here = live.param_groups if node is None else self.first.groups_of(node)
@@ -171,10 +163,10 @@ class Restorer:
                 groups, parameters = self.value_of([tree["groups"], tree["parameters"]])
                 here = [{"params": each} for each in parameters]
                 regroup = functools.partial(optimizers.regroup, live, groups, parameters)
-                self._modules.append(Step(regroup, lambda: optimizers.undo_of(live)))
+                self.add_action(regroup, lambda: optimizers.undo_of(live), Order.NETWORKS)
             self.misfits += optimizers.misfits_of(live, here, state, path)
             put = functools.partial(optimizers.load, live, access.put, state)
-            self._modules.append(Step(put, lambda: _undo_of_optimizer(live, access)))
+            self.add_action(put, lambda: _undo_of_optimizer(live, access), Order.NETWORKS)
         else:
             self.add_action(lambda: access.put(state), lambda: _undo_of(access))
         if tree.get("fields"):
@@ -307,7 +299,7 @@ class Restorer:
             return True
         if (put := in_place(live, value)) is None:
             return False
-        self.add_action(lambda: put(value), lambda: back_in_place(put, live))
+        self.add_action(lambda: put(value), lambda: functools.partial(put, _copy(live)))
         if is_tensor(live) and live.is_leaf:
             self._add_gradient(live, tree, path)
         return True
@@ -337,7 +329,7 @@ def plain(tree: Any) -> Any:
     if has_tag(tree, SAME) and not tree[LABEL].startswith("#"):
         return f"the same as {tree[LABEL]}"
     is_of_torch = has_tag(tree, INSTANCE) and tree["type"].startswith("torch.")
-    if tree.get(TAG) in ("gone", "position", CYCLE) or is_of_torch or "foreign" in tree:
+    if tree.get(TAG) in ("gone", "position", CYCLE) or is_of_torch:
         return plain(tree.get("fields", tree.get("at")))
     return tree["state"] if has_tag(tree, OBJECT) else {key: plain(each) for key, each in tree.items()}
 
@@ -364,28 +356,18 @@ def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
 def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     """How the contents of ``live`` are replaced; None if it is to be bound again."""
     if is_tensor(live):
-        fits = is_tensor(value) and not difference(value, live) and _can_be_changed(live)
+        fits = is_tensor(value) and not difference(value, live) and not live.is_inference() and is_repeated(value, live)
         return (lambda new: copy_tensor(live, new)) if fits else None
     if is_array(live):
         fits = is_array(value) and live.flags.writeable and not difference(value, live)
         return (lambda new: live.__setitem__(..., new)) if fits else None
     if type(live) in python_types.BUFFERS.values() and type(live) is type(value):
         return functools.partial(python_types.refill, live)
-    if type(live) is bytearray and isinstance(value, bytearray):
-        return lambda new: live.__setitem__(slice(None), new)
     return None
 
 
-def _can_be_changed(tensor: Any) -> bool:
-    """False for tensors of inference mode, and where elements share memory."""
-    strides = tensor.stride() if tensor.layout == loaded("torch").strided else ()
-    overlaps = any(stride == 0 and size > 1 for stride, size in zip(strides, tensor.shape))
-    return not tensor.is_inference() and not overlaps
-
-
-def back_in_place(put: Callable[[Any], Any], live: Any) -> Undo:
-    before = live.detach().clone() if is_tensor(live) else copy.copy(live)
-    return lambda: put(before)
+def _copy(live: Any) -> Any:
+    return live.detach().clone() if is_tensor(live) else copy.copy(live)
 
 
 def _is_equal(one: Any, other: Any) -> bool:

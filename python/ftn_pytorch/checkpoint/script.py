@@ -10,6 +10,7 @@ declarations (``ftn_pytorch_...``) are no state, nor is what ``ftn_pytorch_trans
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -26,11 +27,11 @@ from ..values.encoding import Unstorable
 from ..values.graph import CODE, LAYERS, Graph
 from ..values.kinds import Kind, kind_of
 from ..values.user_objects import find_imported_type, found_in
-from . import background_runs, content, file, shared, together
-from .base import COMPARED, LEFT_OUT, SHARED_KEY, Checkpoint, Saved, is_of, missing
+from . import background_runs, file, shared, together
+from .base import COMPARED, LEFT_OUT, Checkpoint, is_of, missing
 from .capture import Collector
 from .comparing import Changes
-from .content import NOT_UNDERSTOOD, not_understood
+from .content import understood
 from .going_back import GoingBack
 from .restoring import Rebind, Restorer
 from .stateful import access_to
@@ -56,11 +57,9 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         self._communicator = ours
         self.config = config
         self._attached = attached
-        self._script = path
+        self._script, self._label = path, f"{path}: "
         self._namespace: dict[str, Any] = {}
-        self._first: Graph | None = None
         self._told = ""
-        self._is_beside_new = False
 
     def use(self, namespace: dict[str, Any], first: Graph | None) -> None:
         """Go on with these names, those of the script, which are others after it was loaded again.
@@ -81,12 +80,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         ours, names = self._communicator, shared.declared(self._namespace, self._script)
         if ours is None or "%r" not in path or not names:
             return super().write(path, keep=keep, step=step)
-        self._shared = frozenset(names)
-        self._left_to_first = self._shared if ours.rank else frozenset()
-        try:
-            return together.write(self, ours, path, keep, step, names)
-        finally:
-            self._shared = self._left_to_first = frozenset()
+        return together.write(self, ours, path, keep, step, names)
 
     def require_kept(self, listed: list[str], trees: Mapping[str, Any]) -> None:
         """SCRIPT if one of these names is not kept, or holds something together with others."""
@@ -103,12 +97,11 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
 
     def _collect(self) -> dict[str, Any]:
         """What is kept as a whole, by name."""
-        own = [value for value in self._namespace.values() if isinstance(value, Checkpoint)]
+        own, declared = self._own(), self._namespace.get(STATE)
         if len(own) > 1:
             raise FtnPytorchError(
                 "HOOK", f"{self._script} has {len(own)} objects Checkpoint: leave one, or define ftn_pytorch_save"
             )
-        declared = self._namespace.get(STATE)
         if own:
             found = own[0]._collect()
         elif declared is not None:
@@ -116,13 +109,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
             found = {name: self._namespace[name] for name in declared}
         else:
             found = {} if self._first is not None else dict(self._namespace)
-        return {**found, **self._attached_now()}
-
-    def _attached_now(self) -> dict[str, Any]:
-        attached = self._attached()
-        if self._is_beside_new:
-            del attached[background_runs.NAME]
-        return attached
+        return {**found, **self._attached()}
 
     @property
     def _baseline(self) -> Graph | None:
@@ -130,7 +117,10 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return None if self._is_declared() else self._first
 
     def _is_declared(self) -> bool:
-        return STATE in self._namespace or any(isinstance(each, Checkpoint) for each in self._namespace.values())
+        return STATE in self._namespace or bool(self._own())
+
+    def _own(self) -> list[Checkpoint]:
+        return [each for each in self._namespace.values() if isinstance(each, Checkpoint)]
 
     def _collector(self, copies: bool = True) -> Collector:
         transient, first = self._transient(), self._baseline
@@ -144,7 +134,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         if not isinstance(encoder, Changes):
             return encoder.storable(self._collect())
         trees = encoder.changes()
-        trees.update({name: encoder.with_state(each, name) for name, each in self._attached_now().items()})
+        trees.update({name: encoder.with_state(each, name) for name, each in self._attached().items()})
         left = ", ".join(f"{name} ({why})" for name, why in {**encoder.left_out, **encoder.lost}.items())
         told = f"kept in checkpoints: {', '.join(trees) or 'nothing'}; left out: {left or 'nothing'}"
         if told != self._told:
@@ -198,32 +188,17 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
                         found.append(f"{source}:{number} ({line.strip()})")
         return found
 
-    def _label(self) -> str:
-        return f"{self._script}: "
-
-    def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
+    def _apply(self, content: Any, path: str, only: frozenset[str] | None = None) -> int | None:
         live = self._attached().get(background_runs.NAME)
-        if (
-            first is not None
-            or only is not None
-            or content[1] is None
-            or background_runs.is_of(content) == (live is not None)
-        ):
-            return super()._apply(content, path, first, only)
+        if content[1] is None or background_runs.is_of(content) == (live is not None):
+            return super()._apply(content, path, only)
         if live is None:
-            try:
-                content, others, arrays = background_runs.as_trained(content, path, self._read, self._find_type)
-            except NOT_UNDERSTOOD as failure:
-                raise not_understood(path, failure) from failure
-            about = {**content[0], SHARED_KEY: sorted(others)}
-            return super()._apply((about, *content[1:]), path, (None, {"objects": others}, arrays))
+            with understood(path):
+                content = background_runs.as_trained(content, path, self._find_type)
+            return super()._apply(content, path)
         # What does not fit is refused there, before anything is changed here.
         live.restore_elsewhere(path)
-        self._is_beside_new = True
-        try:
-            step = super()._apply(content, path)
-        finally:
-            self._is_beside_new = False
+        step = super()._apply(background_runs.beside(content), path)
         live.begin_anew()
         return step
 
@@ -232,39 +207,37 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         kind = Restorer if first is None else GoingBack
         return kind(arrays, self._find_type, first)
 
-    def _add_all(self, restorer: Restorer, about: Mapping[str, Any], saved: Saved, only: frozenset[str] | None) -> None:
+    def _add_all(
+        self, restorer: Restorer, about: Mapping[str, Any], saved: Mapping[str, Any], only: frozenset[str] | None
+    ) -> None:
         if not isinstance(restorer, GoingBack):
             super()._add_all(restorer, about, saved, only)
             return
-        transient, attached = self._transient(), self._attached_now()
+        transient, attached = self._transient(), self._attached()
         left = frozenset((*transient, *(about.get(LEFT_OUT) or ())))
         if only is None:
             restorer.take_back(left, Graph(self._namespace, transient, PREFIX))
         restorer.has_other_layers |= any(name.endswith(LAYERS) for name in saved)
-        for name, (tree, arrays) in saved.items():
+        for name, tree in saved.items():
             if is_of(name, transient) or (only is not None and not is_of(name, only)):
                 continue
-            restorer.use_of(arrays)
             if name in attached:
                 restorer.add(attached[name], tree, name, None)
             elif name.startswith("torch_") and name not in restorer.first.named:
                 restorer.misfits.append(f"there is no {name!r} here: create it before restore")
             else:
                 restorer.add_change(name, tree)
-        wanted = [*restorer.wanted(left), *attached]
+        wanted = [*restorer.wanted(left), *(name for name in attached if name not in left)]
         restorer.misfits += [
             missing(name, about) for name in wanted if name not in saved and (only is None or is_of(name, only))
         ]
 
     def _rebinder(self, name: str) -> Rebind | None:
-        if any(isinstance(value, Checkpoint) for value in self._namespace.values()):
-            return None
-        if name in (self._namespace.get(STATE) or ()):
-            return lambda value: self._namespace.__setitem__(name, value)
-        place = self._first.find(name) if self._first is not None and STATE not in self._namespace else None
-        return (
-            None if place is None else lambda value: contents.put(place.node.value, place.node.kind, place.key, value)
-        )
+        if self._is_declared():
+            is_named = not self._own() and name in (self._namespace.get(STATE) or ())
+            return functools.partial(self._namespace.__setitem__, name) if is_named else None
+        place = None if self._first is None else self._first.find(name)
+        return place and functools.partial(contents.put, place.node.value, place.node.kind, place.key)
 
     def _live(self, saved: Iterable[str]) -> dict[str, Any]:
         first = self._baseline
@@ -280,10 +253,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
                 found[name] = node.value
         known = set(map(id, found.values()))
         kept = {name: each for name, each in first.root.fields.items() if access_to(each) is not None}
-        return {**found, **{name: each for name, each in kept.items() if id(each) not in known}, **self._attached_now()}
-
-    def _check(self, path: str) -> None:
-        content.check(path, self._find_type, self._first)
+        return {**found, **{name: each for name, each in kept.items() if id(each) not in known}, **self._attached()}
 
     def _find_type(self, name: str) -> Any:
         # The script may run under another name than in the process that wrote the file.
@@ -332,7 +302,7 @@ class _HookedCheckpoint(shared.RanksCheckpoint):
             copy.flush()
             return about, copy
 
-    def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
+    def _apply(self, content: Any, path: str, only: frozenset[str] | None = None) -> int | None:
         about, copy = content
         with copy:
             self._restore(copy.name)

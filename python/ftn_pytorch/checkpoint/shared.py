@@ -79,20 +79,20 @@ def restore(checkpoint: Checkpoint, ours: Communicator, path: str, step: int | N
     steps = _agreed(ours, path, step)
     entries = [folder.Entry(each, _place(path, found, each, ours.rank)) for each, found in steps.items()]
 
-    def read(entry: folder.Entry) -> tuple[Any, Any]:
+    def read(entry: folder.Entry) -> Any:
         return _read_on_all(checkpoint, ours, entry, path, steps[entry.step])
 
     with process.warnings_held() as warnings:
-        entry, (content, shared) = checkpoint._read_newest(entries, file.resolve(path), fallback, read)
+        entry, content = checkpoint._read_newest(entries, file.resolve(path), fallback, read)
     if ours.rank == 0:
         _warn_of_other_number(content, file.resolve(path), steps[entry.step].ranks, ours.size)
     else:
         warnings.clear()  # rank 0 tells what was passed over
-    only = None if ours.rank < steps[entry.step].ranks else frozenset(shared[0].get(KEY, ()))
+    only = None if ours.rank < steps[entry.step].ranks else frozenset(content[0][KEY])
     what = "has restored nothing, but this one has"
     # The lock is not held while it waits for other ranks: one may wait for a step that a thread makes here with it.
     with together.on_all(ours, _PURPOSE, what, os.path.dirname(entry.path), path, warnings), fair_lock.lock():
-        checkpoint._apply(content, entry.path, shared, only)
+        checkpoint._apply(content, entry.path, only)
     return entry
 
 
@@ -165,26 +165,26 @@ def _steps_of(rank: int, files: Sequence[Mapping[int, Any]]) -> list[int]:
     return sorted({*files[rank], *held}, reverse=True)
 
 
-def _read_on_all(
-    checkpoint: Checkpoint, ours: Communicator, entry: folder.Entry, path: str, found: _Step
-) -> tuple[Any, Any]:
-    """Content that is of this rank, and that of the file of rank 0; the failure of any rank is one of all."""
+def _read_on_all(checkpoint: Checkpoint, ours: Communicator, entry: folder.Entry, path: str, found: _Step) -> Any:
+    """Content that is of this rank, with what the file of rank 0 holds for all; the failure of any rank is of all."""
     first = _place(path, _Step(0, ()), entry.step, ours.rank)
     with together.on_all(ours, _PURPOSE, "cannot read its part"):
-        content = checkpoint._read(entry.path)
-        shared = content if entry.path == first else None
+        content = of_first = checkpoint._read(entry.path)
         if ours.rank < found.ranks and found.holders[ours.rank] != ours.rank:
             content = contents.of_rank(content, ours.rank, entry.path)
-        if shared is None and content[0].get(KEY):
-            shared = checkpoint._read(first)
-        if ours.size > found.ranks and not content[0].get(KEY):
+        if names := content[0].get(KEY):
+            of_first = of_first if entry.path == first else checkpoint._read(first)
+            with contents.understood(first):
+                trees = {name: tree for name, tree in of_first[1]["objects"].items() if is_of(name, names)}
+                content = contents.joined(content, trees, of_first[2])
+        elif ours.size > found.ranks:
             raise FtnPytorchError(
                 "FORMAT",
                 f"{entry.path} was written by {found.ranks} ranks, and there are {ours.size}: the new ones "
                 f"would begin with a network of their own. Say in the script what is the same on all ranks, "
                 f'{SHARED} = ["net"], before it is written',
             )
-    return content, shared
+    return content
 
 
 def _warn_of_other_number(content: Any, place: str, before: int, now: int) -> None:

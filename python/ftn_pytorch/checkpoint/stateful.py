@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..values import is_array, is_tensor, loaded, python_types, random_states, user_objects
 from ..values.contents import keeps_state
+from ..values.kinds import qualities
 from ..values.walk import Kind, Walk
 
 
@@ -77,8 +78,7 @@ def label_of(value: Any) -> str:
 
 
 def is_module(value: Any) -> bool:
-    torch = loaded("torch")
-    return torch is not None and isinstance(value, torch.nn.Module)
+    return qualities(type(value)).kind is Kind.MODULE
 
 
 def lost_of_network(module: Any, path: str) -> dict[str, str]:
@@ -90,8 +90,7 @@ def lost_of_network(module: Any, path: str) -> dict[str, str]:
 
 
 def is_optimizer(value: Any) -> bool:
-    torch = loaded("torch")
-    return torch is not None and isinstance(value, torch.optim.Optimizer)
+    return qualities(type(value)).kind is Kind.OPTIMIZER
 
 
 def misfits_of(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str) -> list[str]:
@@ -144,8 +143,22 @@ def undo_of_network(module: Any) -> Callable[[], None]:
     return undo
 
 
+def repeated(tensor: Any) -> list[int]:
+    """Axes along which all elements are the same memory, as ``expand`` makes them."""
+    strides = tensor.stride() if tensor.layout == loaded("torch").strided else ()
+    return [axis for axis, stride in enumerate(strides) if stride == 0 and tensor.shape[axis] > 1]
+
+
+def is_repeated(new: Any, live: Any) -> bool:
+    """True if what is one element in the memory of a tensor is so in its new numbers."""
+    firsts = [new.narrow(axis, 0, 1) for axis in repeated(live)]
+    return all(bool(((new == first) | (new != new)).all()) for first in firsts)
+
+
 def copy_tensor(live: Any, new: Any) -> None:
     with loaded("torch").no_grad():
+        for axis in repeated(live):
+            live, new = live.narrow(axis, 0, 1), new.narrow(axis, 0, 1)
         live.copy_(new)
 
 

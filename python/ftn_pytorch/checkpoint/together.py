@@ -26,7 +26,8 @@ from ..system import fair_lock, process, trial
 from ..values import is_tensor, plain
 from ..values.encoding import LABEL, TAG
 from . import file, folder
-from .base import Checkpoint, Encoded, is_of, texts_in
+from .base import SHARED_KEY, Checkpoint, Encoded, is_of
+from .content import texts_in
 
 PURPOSE = "checkpoint(folder with %r)"
 MARK, PARTS = "together", "parts"
@@ -95,13 +96,22 @@ def write(checkpoint: Any, ours: Communicator, path: str, keep: int, step: int |
     # Ranks that wrote nothing before have another one that follows.
     step = max(proposals)
     writers = writers_of(nodes, bare)
-    place = _write_files(checkpoint, ours, path, keep, step, encoded, writers, marks[0])
+    more = {MARK: marks[0], SHARED_KEY: sorted(listed)}
+    encoded = _without(encoded, listed) if ours.rank else encoded
+    place = _write_files(checkpoint, ours, path, keep, step, encoded, writers, more)
     with fair_lock.lock():
         if writers[ours.rank] == ours.rank:
             session.done(os.path.dirname(place), keep, step)
         else:
             session.done_elsewhere(own, keep, step)
     return place
+
+
+def _without(encoded: Encoded, listed: list[str]) -> Encoded:
+    """What is left of the state without that which the file of rank 0 holds for all."""
+    encoder, state, arrays = encoded
+    state = {**state, "objects": {name: tree for name, tree in state["objects"].items() if not is_of(name, listed)}}
+    return encoder, state, {name: arrays[name] for name in dict.fromkeys(texts_in(state, "at"))}
 
 
 def require_apart(trees: Mapping[str, Any], listed: list[str], script: str) -> None:
@@ -172,9 +182,12 @@ def _write_files(
     step: int,
     encoded: Encoded,
     writers: Sequence[int],
-    mark: str,
+    more: Mapping[str, Any],
 ) -> str:
-    """The path of the file with the state of this rank, once all files are there; a failure of one rank is of all."""
+    """The path of the file with the state of this rank, once all files are there; a failure of one rank is of all.
+
+    ``more``: what the description of each has beside that of a single file.
+    """
     session, writer = checkpoint._session, writers[ours.rank]
     own = session.resolved(path)
     place = os.path.join(os.path.abspath(path.replace("%r", str(writer))), folder.name_of(step))
@@ -183,7 +196,7 @@ def _write_files(
         with on_all(ours, PURPOSE, "has not written its file, so there is no checkpoint of this step", own, path):
             try:
                 if writer != ours.rank:
-                    part = _part(checkpoint, step, encoded, mark)
+                    part = _part(checkpoint, step, encoded, more)
             except Exception as found:
                 failure = found
             parts = _collected(ours, writers, part)
@@ -194,8 +207,8 @@ def _write_files(
                     session.place_elsewhere(own, keep, step)
                 else:
                     place, _ = session.place(file.resolve(path), keep, step)
-                    more = {MARK: mark, PARTS: list(map(int, parts))}
-                    file.write(place, *checkpoint._content_of(step, encoded, more, parts), read=checkpoint._check)
+                    held = {**more, PARTS: list(map(int, parts))}
+                    file.write(place, *checkpoint._content_of(step, encoded, held, parts), read=checkpoint._check)
                     is_written = True
     except Exception:
         if is_written:
@@ -205,10 +218,10 @@ def _write_files(
     return place
 
 
-def _part(checkpoint: Checkpoint, step: int, encoded: Encoded, mark: str) -> bytes:
+def _part(checkpoint: Checkpoint, step: int, encoded: Encoded, more: Mapping[str, Any]) -> bytes:
     """The file that this rank would write."""
     stream = io.BytesIO()
-    file.write_into(stream, *checkpoint._content_of(step, encoded, {MARK: mark}))
+    file.write_into(stream, *checkpoint._content_of(step, encoded, more))
     return stream.getvalue()
 
 

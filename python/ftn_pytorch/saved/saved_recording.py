@@ -144,7 +144,7 @@ class SavedRecording(Checkpoint):
     def _read(self, path: str) -> _Read:
         return _Read(file.description(path) or {}, self._held.read(path))
 
-    def _apply(self, content: Any, path: str, first: Any = None, only: frozenset[str] | None = None) -> int | None:
+    def _apply(self, content: Any, path: str, only: frozenset[str] | None = None) -> int | None:
         self._held.go_on_from(content.content, path)
         step: int | None = content.about.get("step")
         return step

@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
     value = value.item() if is_number(value) else value
     if isinstance(value, bool):
         return value
-    kind: Any = next((each for each in (int, float, str) if isinstance(value, each)), None)
+    kind: Any = next((each for each in (int, float, complex, str) if isinstance(value, each)), None)
     return value if kind is None else str.__str__(value) if kind is str else kind(value)
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ..system import private_names
 from . import is_number, loaded, user_objects
 from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots, slots_of
-from .kinds import ATOMS, Kind, base_of, kind_of, of_module
+from .kinds import ATOMS, Kind, base_of, kind_of, of_module, qualities
 from .walk import CLASS_ONLY
 
 IN, DEFAULT = "in", "default of"
@@ -49,21 +49,12 @@ def has_fields_alone(kind: type) -> bool:
     return is_own and base_of(kind) is object and not any(slots(kind))
 
 
-def keeps_by_class(kind: type) -> bool:
-    """True for a class with ``state_dict`` and ``load_state_dict``."""
-    return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))
-
-
 def keeps_state(kind: type) -> bool:
-    """True for a class whose objects have a state: such methods, or those of random generators."""
-    if keeps_by_class(kind):
+    """True for a class whose objects have a state: ``state_dict`` and ``load_state_dict``, or that of a generator."""
+    if callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None)):
         return True
-    if issubclass(kind, of_module("random", "Random")):
-        return not issubclass(kind, of_module("random", "SystemRandom"))
-    numpy, torch = loaded("numpy"), loaded("torch")
-    if torch is not None and issubclass(kind, torch.Generator):
-        return True
-    return numpy is not None and issubclass(kind, (numpy.random.RandomState, numpy.random.Generator))
+    without = of_module("random", "SystemRandom") + of_module("numpy.random", "BitGenerator")
+    return qualities(kind).kind is Kind.GENERATOR and not issubclass(kind, without)
 
 
 def memory_of(tensor: Any) -> int:
@@ -198,14 +189,8 @@ def _put_in_function(value: FunctionType, key: tuple[str, str], new: Any) -> Non
 
 def refill(value: Any, items: list[Any]) -> None:
     """Put back what ``items_in`` gave."""
-    if isinstance(value, dict):
-        half = len(items) // 2
-        user_objects.refill(value, dict(zip(items[:half], items[half:])))
-    elif isinstance(value, deque):
-        value.clear()
-        value.extend(items)
-    else:
-        user_objects.refill(value, items)
+    half = len(items) // 2
+    user_objects.refill(value, dict(zip(items[:half], items[half:])) if isinstance(value, dict) else items)
 
 
 def is_same(old: Iterable[Any] | None, new: Iterable[Any] | None) -> bool:
@@ -290,8 +275,6 @@ def _mark_of_unknown(value: Any) -> Any:
 
     from . import python_types
 
-    if type(value) is bytearray:
-        return bytes(value)
     if type(value) in python_types.BUFFERS.values():
         return python_types.parts_of(value)
     if isinstance(value, (threading.local, *_VIEWS)) or is_variable(type(value)):

@@ -165,18 +165,15 @@ class Graph:
             return str(node.value.get("__name__", ""))
         if node.kind in (Kind.FUNCTION, Kind.CLASS) and hasattr(node.value, "__qualname__"):
             return str(node.value.__qualname__).rpartition("<locals>.")[2]
-        return self._names[id(node.parent.value)] + node.key if node.key[:1] in "./" else self.path(node)
+        return self._names[id(node.parent.value)] + node.key if node.key[:1] in "./" else node.key
 
     def path(self, node: Node) -> str:
-        """The way to a node, for messages and for names."""
-        if node.parent is None or node.key[:1] not in "./":
-            return node.key
-        parts, each = [], node
-        while each.parent is not None and each.key[:1] in "./":
-            parts.append(each.key)
-            each = each.parent
-        first = each.key if each.kind not in (Kind.CLASS, Kind.FUNCTION, Kind.NAMESPACE) else self._label(each)
-        return (first + "".join(reversed(parts))).removeprefix(".")
+        """The way to a node, for messages and for what is skipped."""
+        parts = []
+        while node.parent is not None and node.key[:1] in "./":
+            parts.append(node.key)
+            node = node.parent
+        return (self._label(node) + "".join(reversed(parts))).removeprefix(".")
 
     def place(self, node: Node, key: Any) -> str:
         """The path of a field."""

@@ -69,8 +69,7 @@ _CONSTANTS = (
     typing.TypeVar,
 )
 ATOMS = frozenset(_CONSTANTS)
-_CONTAINERS = (dict, OrderedDict, defaultdict, Counter, list, tuple, set, frozenset, deque)
-_CONTAINER_KINDS = frozenset(_CONTAINERS)
+_CONTAINER_KINDS = frozenset((dict, OrderedDict, defaultdict, Counter, list, tuple, set, frozenset, deque))
 _WRAPPERS = (
     types.MethodType,
     functools.partial,

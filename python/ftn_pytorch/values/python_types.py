@@ -33,9 +33,10 @@ FACTORIES: Mapping[str, Any] = {
     + (Counter, OrderedDict, defaultdict, deque)
 }
 """What ``defaultdict`` may be given for missing keys, by name."""
-BUFFERS: Mapping[str, Any] = {kind.__name__: kind for kind in (array.array, io.BytesIO, io.StringIO)}
+BUFFERS: Mapping[str, Any] = {kind.__name__: kind for kind in (array.array, bytearray, io.BytesIO, io.StringIO)}
+"""What can be given other contents in place."""
 _CALLED: Mapping[str, Any] = {
-    **{kind.__name__: kind for kind in (datetime.timedelta, datetime.date, range, slice, array.array)},
+    **{kind.__name__: kind for kind in (datetime.timedelta, datetime.date, range, slice, array.array, bytearray)},
     "Pattern": re.compile,
 }
 """What makes the values that are called with their parts."""
@@ -77,13 +78,15 @@ def parts_of(value: Any) -> tuple[str, Any] | None:
 def _contents(value: Any) -> list[Any]:
     if isinstance(value, array.array):
         return [value.typecode, value.tolist()]
+    if isinstance(value, bytearray):
+        return [bytes(value)]  # a mark: as a value it has a tree of its own
     text = value.getvalue()
     return [base64.b64encode(text).decode() if isinstance(text, bytes) else text, value.tell()]
 
 
 def refill(live: Any, value: Any) -> None:
     """Give a buffer the contents of another one."""
-    if isinstance(live, array.array):
+    if isinstance(live, (array.array, bytearray)):
         live[:] = value
         return
     live.seek(0)

@@ -10,7 +10,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from ..errors import FtnPytorchError
-from . import is_array, is_number, is_tensor
+from . import is_array, is_number, is_tensor, plain
 
 Names = tuple[str, ...] | None
 
@@ -134,18 +134,12 @@ def _holds(range_of: Any, numbers: list[int]) -> bool:
 
 def _value(value: Any, what: str) -> Any:
     if isinstance(value, (bool, int, float, complex, str)) and not is_number(value):
-        return _plain(value)
+        return plain(value)
     if is_tensor(value):
         return _tensor(value, what)
     if is_array(value) or is_number(value):
         return _array(value, what)
     raise FtnPytorchError("RESULT_TYPE", f"{what} is {_explain(value)}")
-
-
-def _plain(value: Any) -> Any:
-    """A number or text of exactly a builtin type; members of an IntEnum, for example, are of a type of their own."""
-    kind = next(kind for kind in (bool, int, float, complex, str) if isinstance(value, kind))
-    return value if type(value) is kind else kind(value)
 
 
 def _tensor(value: Any, what: str) -> Any:
@@ -170,10 +164,8 @@ def _tensor(value: Any, what: str) -> Any:
 def _array(value: Any, what: str) -> Any:
     import numpy
 
-    if isinstance(value, numpy.bool_):
-        return bool(value)
-    if isinstance(value, numpy.str_):
-        return str(value)
+    if isinstance(value, (numpy.bool_, numpy.str_)):
+        return plain(value)
     # NumPy imports this one when somebody asks for it.
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     if masked is not None and isinstance(value, masked):

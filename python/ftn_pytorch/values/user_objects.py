@@ -144,7 +144,7 @@ def refill(value: Any, new: Any) -> None:
         for key, each in new.items():
             base.__setitem__(value, key, each)
     else:
-        (base.extend if base is list else base.update)(value, new)
+        (base.extend if hasattr(base, "extend") else base.update)(value, new)
 
 
 def without_code(kind: Any) -> type:
