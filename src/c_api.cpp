@@ -4,37 +4,17 @@
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
-#include "base/last_script.hpp"
 #include "base/mpi_sum.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
+#include "calls/module_call.hpp"
 #include "calls/python_side.hpp"
 #include "direct/torch_side.hpp"
-#include "guard.hpp"
 #include "opening.hpp"
 #include "python/python_library.hpp"
 #include "values/argument_list.hpp"
 
 using namespace fpt;
-
-namespace {
-
-/// A call of a module. Copies made for it do not outlive it, whether it got as far as using them or not.
-template <class Call>
-fpt_status call_module(const CallFacts& facts, const Call& call) noexcept {
-  const fpt_status status = guard_call(facts, [&] {
-    require_arguments(facts.inputs);
-    require_arguments(facts.others);
-    const RunnerUse runner(facts.module, facts.function);
-    if (!runner->is_script()) leave_last_script();
-    call(*runner);
-  });
-  discard_copies(facts.inputs);
-  discard_copies(facts.others);
-  return status;
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -177,26 +157,23 @@ fpt_status fpt_module_publish(fpt_module module, fpt_module target, const char* 
 
 fpt_status fpt_module_forward(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[], int32_t noutputs,
                               fpt_results* results, int32_t flags) {
-  const Args in{inputs, ninputs}, out{outputs, noutputs};
-  return call_module(CallFacts(module, forward_hook, in, out),
-                     [&](Runner& runner) { runner.forward(in, {out, results}, flags); });
+  return call_module(module, {forward_hook, {inputs, ninputs}, {{outputs, noutputs}, results}, flags});
 }
 
 fpt_status fpt_module_forward_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor* output, int32_t flags) {
   return call_module(CallFacts(module, forward_hook), [&](Runner& runner) {
     HeldArguments list(wrap_at(inputs));
-    store_tensor(output, runner.forward_list(list.get(), flags));
+    TensorPtr made;
+    runner.run({forward_hook, list.get(), {{}, nullptr, &made}, flags, true});
+    store_tensor(output, std::move(made));
   });
 }
 
 fpt_status fpt_module_train(fpt_module module, fpt_arg inputs[], int32_t ninputs, fpt_arg targets[], int32_t ntargets,
                             int32_t* completed, double* loss) {
-  const Args in{inputs, ninputs}, goals{targets, ntargets};
-  return call_module(CallFacts(module, train_hook, in, goals), [&](Runner& runner) {
-    const Training training = runner.train(in, goals, false);
-    *completed = training.completed;
-    *loss = training.loss;
-  });
+  Training said;
+  return call_module(module, {train_hook, {inputs, ninputs}, {}, 0, false, {targets, ntargets}, &said},
+                     [&] { said.tell(completed, loss); });
 }
 
 fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor target, int32_t* completed,
@@ -204,46 +181,35 @@ fpt_status fpt_module_train_wrap(fpt_module module, fpt_wrap inputs, fpt_tensor 
   return call_module(CallFacts(module, train_hook), [&](Runner& runner) {
     fpt_arg goal = tensor_argument(target);
     HeldArguments list(wrap_at(inputs));
-    const Training training = runner.train(list.get(), {&goal, 1}, true);
-    *completed = training.completed;
-    *loss = training.loss;
+    Training said;
+    runner.run({train_hook, list.get(), {}, 0, true, {&goal, 1}, &said});
+    said.tell(completed, loss);
   });
 }
 
 fpt_status fpt_module_call(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs,
                            fpt_arg outputs[], int32_t noutputs, fpt_results* results) {
-  const Args in{inputs, ninputs}, out{outputs, noutputs};
-  const std::string_view function = view_trimmed(name, name_len);
-  return call_module(CallFacts(module, function, in, out), [&](Runner& runner) {
-    if (function.empty()) fail(FPT_ERR_HOOK, "the name of the function to call is empty");
-    runner.call(function, in, {out, results});
-  });
+  return call_module(module, {view_trimmed(name, name_len), {inputs, ninputs}, {{outputs, noutputs}, results}});
 }
 
 fpt_status fpt_module_call_tensor(fpt_module module, const char* name, int64_t name_len, fpt_arg inputs[],
                                   int32_t ninputs, fpt_tensor* tensor) {
-  const Args in{inputs, ninputs};
-  const std::string_view function = view_trimmed(name, name_len);
-  return call_module(CallFacts(module, function, in), [&](Runner& runner) {
-    TensorPtr made;
-    runner.call(function, in, {{}, nullptr, &made});
-    store_tensor(tensor, std::move(made));
-  });
+  TensorPtr made;
+  return call_module(module, {view_trimmed(name, name_len), {inputs, ninputs}, {{}, nullptr, &made}},
+                     [&] { store_tensor(tensor, std::move(made)); });
 }
 
 fpt_status fpt_torch_call(const char* name, int64_t name_len, fpt_arg inputs[], int32_t ninputs, fpt_arg outputs[],
                           int32_t noutputs, fpt_results* results, fpt_tensor* tensor, int32_t layout) {
   const Args in{inputs, ninputs}, out{outputs, noutputs};
-  const std::string_view function = view_trimmed(name, name_len);
   fpt_module torch = 0;
   const fpt_status status = guard_call([&] {
     require_arguments(in);
     torch = torch_module(layout == -1 ? layout_of(in) : is_same_layout(layout));
   });
   if (status != FPT_OK) return discard_copies(in), discard_copies(out), status;
-  return call_module(CallFacts(torch, function, in, out), [&](Runner& runner) {
-    TensorPtr made;
-    runner.call(function, in, {out, results, tensor ? &made : nullptr});
+  TensorPtr made;
+  return call_module(torch, {view_trimmed(name, name_len), in, {out, results, tensor ? &made : nullptr}}, [&] {
     if (tensor) *tensor = insert_result(std::move(made));
   });
 }
@@ -269,7 +235,7 @@ fpt_status fpt_module_create(fpt_module* object, fpt_module factory, const char*
   });
   if (status != FPT_OK) return discard_copies(in), status;
   return call_module(CallFacts(maker, function, in),
-                     [&](Runner& runner) { replace_module(object, runner.create(function, in)); });
+                     [&](Runner& runner) { replace_module(object, create(runner, function, in)); });
 }
 
 void fpt_module_free(fpt_module module) {

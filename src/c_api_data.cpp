@@ -4,8 +4,8 @@
 
 #include "arrays/arg.hpp"
 #include "arrays/pinned.hpp"
+#include "calls/guard.hpp"
 #include "calls/results.hpp"
-#include "guard.hpp"
 #include "values/argument_list.hpp"
 #include "values/tensor.hpp"
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "arrays/array.hpp"
 #include "base/error.hpp"
@@ -18,6 +19,10 @@ namespace fpt {
 struct Args {
   fpt_arg* first = nullptr;
   int32_t count = 0;
+
+  Args() = default;
+  Args(fpt_arg* first, int32_t count) noexcept : first(first), count(count) {}
+  Args(std::vector<fpt_arg>& list) noexcept : first(list.data()), count(static_cast<int32_t>(list.size())) {}
 
   fpt_arg* begin() const noexcept { return first; }
   fpt_arg* end() const noexcept { return first + (count > 0 ? count : 0); }

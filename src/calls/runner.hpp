@@ -20,6 +20,32 @@ constexpr std::string_view forward_hook = "ftn_pytorch_forward", train_hook = "f
 struct Training {
   int32_t completed = 0;
   double loss = 0;
+
+  void tell(int32_t* to_completed, double* to_loss) const noexcept {
+    *to_completed = completed;
+    *to_loss = loss;
+  }
+};
+
+class Runner;
+
+/// One call of a function, whichever way the program asks for it.
+struct CallRequest {
+  std::string_view function;             ///< forward_hook, train_hook, or any other
+  Args inputs{nullptr, 0};               ///< as arguments, or as one list
+  Targets targets = {};                  ///< where results go, unless one of the last two says so
+  int32_t flags = 0;                     ///< FPT_USE_..., of forward_hook
+  bool is_list = false;                  ///< the inputs are those of a torch_tensor_wrap
+  Args goals{nullptr, 0};                ///< arguments that follow those of a training step
+  Training* training = nullptr;          ///< the function is a training step, and says this
+  std::unique_ptr<Runner>* object = {};  ///< the function makes an object
+
+  /// The same with other inputs.
+  CallRequest with(Args others) const {
+    CallRequest changed = *this;
+    changed.inputs = others;
+    return changed;
+  }
 };
 
 /// Memory of a parameter, with axes in the order of Python.
@@ -52,16 +78,8 @@ class Runner {
   /// Copy these to all parameters and buffers, host memory by name. FPT_ERR_SHAPE, and nothing is changed.
   virtual void assign(const std::vector<NamedArray>& values) = 0;
 
-  /// Call the function that predicts. @param flags  FPT_USE_...
-  virtual void forward(Args inputs, const Targets& targets, int32_t flags) = 0;
-  /// The same for a torch_tensor_wrap; its one tensor.
-  virtual TensorPtr forward_list(Args inputs, int32_t flags) = 0;
-  /// Call any function by its name.
-  virtual void call(std::string_view function, Args inputs, const Targets& targets) = 0;
-  /// An object that a function of that name makes. FPT_ERR_HOOK where there is none.
-  virtual std::unique_ptr<Runner> create(std::string_view function, Args inputs) = 0;
-  /// @param is_list  the inputs are those of a torch_tensor_wrap
-  virtual Training train(Args inputs, Args targets, bool is_list) = 0;
+  /// Call a function. FPT_ERR_HOOK where there is none of that name. What it gives counts if nothing is thrown.
+  virtual void run(const CallRequest& request) = 0;
 
   /// Let calls work on a CUDA stream of the program, null for the default one.
   /// @param waits  a call with arrays on a device returns when its work is done
@@ -76,6 +94,15 @@ class Runner {
 using RunnerTable = HandleTable<Runner, HandleKind::module>;
 
 RunnerTable& runners();
+
+/// The object that a function makes.
+inline std::unique_ptr<Runner> create(Runner& maker, std::string_view function, Args inputs) {
+  std::unique_ptr<Runner> made;
+  CallRequest request{function, inputs};
+  request.object = &made;
+  maker.run(request);
+  return made;
+}
 
 /// A runner in use: freeing or replacing it meanwhile takes effect when the last call has ended.
 class RunnerUse : public RunnerTable::Use {

@@ -26,15 +26,7 @@ class ForwardingRunner : public Runner {
   }
   void publish(const std::string& network, Runner& target) override { other().publish(network, target); }
   void assign(const std::vector<NamedArray>& values) override { other().assign(values); }
-  void forward(Args inputs, const Targets& targets, int32_t flags) override { other().forward(inputs, targets, flags); }
-  TensorPtr forward_list(Args inputs, int32_t flags) override { return other().forward_list(inputs, flags); }
-  void call(std::string_view function, Args inputs, const Targets& targets) override {
-    other().call(function, inputs, targets);
-  }
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override {
-    return other().create(function, inputs);
-  }
-  Training train(Args inputs, Args targets, bool is_list) override { return other().train(inputs, targets, is_list); }
+  void run(const CallRequest& request) override { other().run(request); }
   void set_stream(void* stream, bool waits) override { other().set_stream(stream, waits); }
   void wait() override { other().wait(); }
 

@@ -58,7 +58,7 @@ inline fpt_arg row_argument(void* numbers, int32_t dtype, int64_t count, std::st
 }
 
 /// None for what is no single integer.
-inline std::optional<int64_t> integer_in(const fpt_arg& arg) {
+inline std::optional<int64_t> integer_of(const fpt_arg& arg) {
   if (!is_value(arg) || arg.status != FPT_OK || arg.dtype == FPT_TEXT) return std::nullopt;
   const Scalar value = scalar_of(arg);
   const auto* integer = std::get_if<int64_t>(&value);

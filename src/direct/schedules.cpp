@@ -22,10 +22,6 @@ void warn_of_order(const Schedule& schedule) {
                        "step of the optimizer first"));
 }
 
-void call(Runner& runner, std::string_view function, std::vector<fpt_arg> inputs) {
-  runner.call(function, {inputs.data(), static_cast<int32_t>(inputs.size())}, {});
-}
-
 }  // namespace
 
 std::shared_ptr<RunningSchedule> Schedules::add(Schedule schedule, double& rate) {
@@ -52,13 +48,15 @@ bool Schedules::step(RunningSchedule& running, double& rate) const {
 
 void Schedules::hand_over(Runner& optimizer) {
   if (!first_rate_) return;
-  call(optimizer, "take_rates", {real_argument(*first_rate_), number_argument(is_stepped_, FPT_BOOL)});
+  std::vector<fpt_arg> rates{real_argument(*first_rate_), number_argument(is_stepped_, FPT_BOOL)};
+  optimizer.run({"take_rates", rates});
   for (const std::weak_ptr<RunningSchedule>& each : running_) {
     const std::shared_ptr<RunningSchedule> running = each.lock();
     if (!running) continue;
     std::vector<fpt_arg> inputs = inputs_of(running->schedule);
-    running->python = optimizer.create("scheduler", {inputs.data(), static_cast<int32_t>(inputs.size())});
-    call(*running->python, "take_state", {integer_argument(running->steps), real_argument(running->rate)});
+    running->python = create(optimizer, "scheduler", inputs);
+    std::vector<fpt_arg> state{integer_argument(running->steps), real_argument(running->rate)};
+    running->python->run({"take_state", state});
   }
 }
 

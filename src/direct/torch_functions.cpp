@@ -35,13 +35,14 @@ TorchFunctions::TorchFunctions(bool same_layout)
       of_engine_(libtorch_engine() ? torch_side().functions(same_layout) : python_side().torch_functions(same_layout)) {
 }
 
-void TorchFunctions::call(std::string_view function, Args inputs, const Targets& targets) {
-  const FortranFunction own = fortran_function(function);
-  if (!own) return other().call(function, inputs, targets);
-  const CallName name{function, "torch"};
+void TorchFunctions::run(const CallRequest& request) {
+  const FortranFunction own = fortran_function(request.function);
+  if (!own) return other().run(request);
+  const Targets& targets = request.targets;
+  const CallName name{request.function, "torch"};
   const bool is_one = targets.tensor && !targets.results && targets.outputs.count == 0;
   const Outputs outputs(is_one ? Args() : targets.outputs);
-  TorchValue result = call_fortran(own, function, inputs, same_layout_);
+  TorchValue result = call_fortran(own, request.function, request.inputs, same_layout_);
   TensorPtr tensor = tensor_in(result, same_layout_);
   if (is_one && tensor) {
     *targets.tensor = std::move(tensor);

@@ -15,7 +15,7 @@ class TorchFunctions : public ForwardingRunner {
  public:
   explicit TorchFunctions(bool same_layout);
 
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
+  void run(const CallRequest& request) override;
 
  private:
   Runner& other() override { return *of_engine_; }

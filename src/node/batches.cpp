@@ -10,7 +10,7 @@
 #include "arrays/array.hpp"
 #include "arrays/scalar.hpp"
 #include "base/error.hpp"
-#include "calls/runner.hpp"
+#include "calls/module_call.hpp"
 #include "node/node_arguments.hpp"
 #include "node/node_worker.hpp"
 #include "node/places.hpp"
@@ -87,7 +87,7 @@ double relative_difference(int32_t dtype, const char* one, const char* other, in
 }  // namespace
 
 bool RankCall::can_be_joined() const {
-  if ((request.wish != Wish::forward && request.wish != Wish::call) || request.second != 0) return false;
+  if (request.wish != Wish::call || request.is_list || request.second != 0) return false;
   bool has_rows = false;
   for (const std::vector<fpt_arg>* args : {&inputs, &others})
     for (const fpt_arg& arg : *args) {
@@ -229,12 +229,7 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
 fpt_status Batches::call(const RankCall& like, std::vector<fpt_arg>& inputs, std::vector<fpt_arg>& others) const {
   make_copies(inputs);
   const GradientsOfRank gradients(like.request);
-  const auto ninputs = static_cast<int32_t>(inputs.size()), nothers = static_cast<int32_t>(others.size());
-  if (like.request.wish == Wish::forward)
-    return fpt_module_forward(module_, inputs.data(), ninputs, others.data(), nothers, nullptr,
-                              static_cast<int32_t>(like.request.first));
-  return fpt_module_call(module_, like.request.text.data(), static_cast<int64_t>(like.request.text.size()),
-                         inputs.data(), ninputs, others.data(), nothers, nullptr);
+  return call_module(module_, {like.request.text, inputs, {others}, static_cast<int32_t>(like.request.first)});
 }
 
 bool Batches::is_in_place(const Calls& calls) const {
@@ -272,7 +267,7 @@ std::string Batches::difference(const Calls& calls, std::size_t which, const std
   const RankCall& one = *calls[which];
   std::vector<fpt_arg> inputs = one.inputs, alone = one.others;
   for (std::size_t i = 0; i < alone.size(); ++i) alone[i].data = before[i].data();
-  const std::string what = concat(one.request.wish == Wish::call ? one.request.text : forward_hook, " of ", name_);
+  const std::string what = concat(one.request.text, " of ", name_);
   if (call(one, inputs, alone) != FPT_OK)
     return concat(what, " works with the rows of ", calls.size(), " ranks, and not with those of one: ", last_error());
   for (std::size_t i = 0; i < alone.size(); ++i) {

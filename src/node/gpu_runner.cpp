@@ -63,8 +63,7 @@ std::unique_ptr<Runner> GpuRunner::load(int32_t kind, const std::string& file, c
   sent.emplace_back();  // the last: owner_process.cpp reads it
   describe_text(sent.back(), runner->device_.data(), static_cast<int64_t>(runner->device_.size()), FPT_IN);
   name_arg(sent.back(), "device", 6);
-  const std::uint64_t request = runner->send_load(kind, {sent.data(), static_cast<int32_t>(sent.size())}, config,
-                                                  writer, runner->owner_.memory());
+  const std::uint64_t request = runner->send_load(kind, sent, config, writer, runner->owner_.memory());
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const std::string place = place_of(runner->device_);
   if (runner->ranks_->rank() == 0) warn_of_observers("per=\"gpu\"");
@@ -104,7 +103,7 @@ GpuRunner::Reply GpuRunner::ask(Request request, const CallName& call, Args inpu
   Reply reply = read_reply(reader);
   given.fetch();
   wanted.fetch();
-  const bool predicts = request.wish == Wish::forward || request.wish == Wish::call;
+  const bool predicts = request.wish == Wish::call && !request.is_list;
   if (!predicts || reply.results || reply.outcome.number == 0 || form.empty()) return reply;
   Known next{reply.outcome.number, std::vector<int64_t>(static_cast<std::size_t>(reader.integer()))};
   for (int64_t& begin : next.begins) begin = reader.integer();
@@ -130,13 +129,10 @@ void GpuRunner::save(const std::string&) { refuse("it learns nothing that could 
 
 void GpuRunner::checkpoint(const std::string&, int64_t, int64_t) { refuse("it learns nothing that could be kept"); }
 
-void GpuRunner::publish(const std::string&, Runner&) { refuse("its networks cannot be published from there"); }
-
-void GpuRunner::assign(const std::vector<NamedArray>&) { refuse("no weights are published to it"); }
-
-std::unique_ptr<Runner> GpuRunner::create(std::string_view, Args) { refuse("its objects cannot be used here"); }
-
-Training GpuRunner::train(Args, Args, bool) { refuse("it does not train"); }
+void GpuRunner::run(const CallRequest& request) {
+  if (request.training) refuse("it does not train");
+  RemoteRunner::run(request);
+}
 
 void GpuRunner::set_stream(void*, bool) { refuse("it has no stream of the program"); }
 

@@ -30,10 +30,7 @@ class GpuRunner : public RemoteRunner {
   void reload() override;
   void save(const std::string& file) override;
   void checkpoint(const std::string& folder, int64_t keep, int64_t step) override;
-  void publish(const std::string& network, Runner& target) override;
-  void assign(const std::vector<NamedArray>& values) override;
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
-  Training train(Args inputs, Args targets, bool is_list) override;
+  void run(const CallRequest& request) override;
   void set_stream(void* stream, bool waits) override;
 
  private:
@@ -47,7 +44,7 @@ class GpuRunner : public RemoteRunner {
   Reply ask(Request request, const CallName& call, Args inputs = {}, Args others = {},
             const char* others_name = "output") override;
   [[noreturn]] void lose_owner(const CallName& call);
-  [[noreturn]] void refuse(std::string_view what) const;
+  [[noreturn]] void refuse(std::string_view what) const override;
 
   const std::string device_;
   std::unique_ptr<MpiSum> ranks_;

@@ -75,14 +75,6 @@ void send_results(Answer& answer, SegmentWriter& writer) {
   }
 }
 
-void send_tensor(Tensor& tensor, SegmentWriter& writer) {
-  for (const int64_t each : {1, 0, 0, 0}) writer.integer(each);  // a result, no tuple, no names
-  writer.text("");
-  writer.text("Tensor");
-  const Array array = tensor.array();
-  send(tensor.same_layout() ? reversed(array) : array, writer);
-}
-
 NodeAnswer::NodeAnswer(SegmentReader& reader) : items_(static_cast<std::size_t>(reader.integer())) {
   is_tuple_ = reader.integer() != 0;
   has_names_ = reader.integer() != 0;

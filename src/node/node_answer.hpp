@@ -14,8 +14,6 @@ namespace fpt {
 
 /// Write results for another process. What Fortran cannot look into fails there when it is asked for.
 void send_results(Answer& answer, SegmentWriter& writer);
-/// The same for the one tensor that a call returned.
-void send_tensor(Tensor& tensor, SegmentWriter& writer);
 
 /// Copies of results that another process has made; they live as long as this.
 class NodeAnswer : public Answer, public std::enable_shared_from_this<NodeAnswer> {

@@ -8,6 +8,7 @@ void Request::write(SegmentWriter& writer) const {
   writer.text(text);
   writer.integer(first);
   writer.integer(second);
+  writer.integer(is_list);
   writer.integer(places);
   writer.integer(gradients);
 }
@@ -18,6 +19,7 @@ Request Request::read(SegmentReader& reader) {
   found.text = reader.text();
   found.first = reader.integer();
   found.second = reader.integer();
+  found.is_list = reader.integer() != 0;
   found.places = reader.integer();
   found.gradients = reader.integer() != 0;
   return found;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// What a rank asks the process that works for it, and what that answers. Knows nothing of Python.
 ///
-/// A request begins where the shared memory begins: what is wanted, a text, four numbers, two lists of arguments. A
+/// A request begins where the shared memory begins: what is wanted, a text, five numbers, two lists of arguments. A
 /// load is followed by the place of the rank. The answer begins where the request ends.
 #pragma once
 
@@ -16,19 +16,7 @@
 
 namespace fpt {
 
-enum class Wish : int64_t {
-  load,
-  reload,
-  has,
-  save,
-  checkpoint,
-  restore,
-  forward,
-  forward_list,
-  call,
-  train,
-  train_list
-};
+enum class Wish : int64_t { load, reload, has, save, checkpoint, restore, call, train };
 
 /// How an answer begins: the call has ended, or the worker wants numbers of all ranks and waits for them.
 enum class Answering : int64_t { ended, meets };
@@ -36,9 +24,10 @@ enum class Answering : int64_t { ended, meets };
 /// What comes before the arguments of a request.
 struct Request {
   Wish wish;
-  std::string_view text;  ///< a function, a file
-  int64_t first = 0, second = 0;
-  int64_t places = 0;  ///< number of the places where its arrays lie, 0: they follow their descriptions
+  std::string_view text;          ///< a function, a file
+  int64_t first = 0, second = 0;  ///< of a call: its flags, and whether its results are wanted
+  bool is_list = false;           ///< of a call
+  int64_t places = 0;             ///< number of the places where its arrays lie, 0: they follow their descriptions
   bool gradients = gradients_are_chosen();  ///< on in the scopes of the rank
 
   void write(SegmentWriter& writer) const;

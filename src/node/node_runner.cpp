@@ -77,8 +77,7 @@ std::unique_ptr<Runner> NodeRunner::load(int32_t kind, const std::string& file, 
   runner->worker_ = std::make_unique<Channel>();
   SegmentWriter writer(runner->worker_->memory(), 0);
   std::vector<fpt_arg> sent = without(given, {"per", "communicator"});
-  const std::uint64_t request = runner->send_load(kind, {sent.data(), static_cast<int32_t>(sent.size())}, config,
-                                                  writer, runner->worker_->memory());
+  const std::uint64_t request = runner->send_load(kind, sent, config, writer, runner->worker_->memory());
   writer.integer(*options.communicator);
   RankPlace::here(runner->ranks_->rank(), runner->ranks_->size()).write(writer);
   const char* begin = runner->worker_->memory().at(0);
@@ -184,25 +183,10 @@ void NodeRunner::checkpoint(const std::string& folder, int64_t keep, int64_t ste
   ask({Wish::checkpoint, absolute_path(folder).string(), keep, step}, name_of("checkpoint"));
 }
 
-void NodeRunner::publish(const std::string&, Runner&) {
-  fail(FPT_ERR_ARGUMENT, name_, " runs in another process (per=\"node\"), which cannot publish its networks here");
-}
-
-void NodeRunner::assign(const std::vector<NamedArray>&) {
-  fail(FPT_ERR_ARGUMENT, name_, " runs in another process (per=\"node\"), to which no weights are published");
-}
-
-std::unique_ptr<Runner> NodeRunner::create(std::string_view function, Args) {
-  fail(FPT_ERR_ARGUMENT, function, ": ", name_,
-       " runs in another process (per=\"node\"), whose objects cannot be used ", "here");
+void NodeRunner::refuse(std::string_view what) const {
+  fail(FPT_ERR_ARGUMENT, name_, " runs in another process (per=\"node\"), and ", what);
 }
 
 void NodeRunner::set_stream(void*, bool) { fail(FPT_ERR_DEVICE, name_, " computes on the host (per=\"node\")"); }
-
-Training NodeRunner::train(Args inputs, Args targets, bool is_list) {
-  const Reply reply =
-      ask({is_list ? Wish::train_list : Wish::train, {}}, name_of(train_hook), inputs, targets, "target");
-  return {static_cast<int32_t>(reply.outcome.number), reply.outcome.loss};
-}
 
 }  // namespace fpt

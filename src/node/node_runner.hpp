@@ -29,10 +29,6 @@ class NodeRunner : public RemoteRunner {
   void reload() override;
   void save(const std::string& file) override;
   void checkpoint(const std::string& folder, int64_t keep, int64_t step) override;
-  void publish(const std::string& network, Runner& target) override;
-  void assign(const std::vector<NamedArray>& values) override;
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
-  Training train(Args inputs, Args targets, bool is_list) override;
   void set_stream(void* stream, bool waits) override;
 
  private:
@@ -43,6 +39,7 @@ class NodeRunner : public RemoteRunner {
   /// Of the worker. @param end  of the request
   Reply answer(int64_t end, const CallName& call);
   void meet_ranks(SegmentReader& reader);
+  [[noreturn]] void refuse(std::string_view what) const override;
   [[noreturn]] void lose_node() const;
   [[noreturn]] void lose_worker(const CallName& call);
 

@@ -7,11 +7,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "calls/results.hpp"
+#include "calls/module_call.hpp"
 #include "node/node_answer.hpp"
 #include "node/node_arguments.hpp"
-#include "values/argument_list.hpp"
-#include "values/tensor.hpp"
 
 namespace fpt {
 namespace {
@@ -42,11 +40,9 @@ class Job {
     make_copies(others_);
   }
   ~Job() {
-    discard_copies({inputs_.data(), static_cast<int32_t>(inputs_.size())});
-    discard_copies({others_.data(), static_cast<int32_t>(others_.size())});
+    discard_copies(inputs_);
+    discard_copies(others_);
     fpt_results_free(results_);
-    fpt_tensor_free(tensor_);
-    fpt_wrap_free(list_);
   }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -57,25 +53,18 @@ class Job {
     Outcome outcome;
     outcome.status = call(outcome);
     if (outcome.status != FPT_OK) return failed_outcome(outcome.status);
-    outcome.has_results = request_.second != 0 && is_forward();
+    outcome.has_results = request_.wish == Wish::call && request_.second != 0;
     return outcome;
   }
 
-  void send(SegmentWriter& writer) const {
-    if (tensor_ == 0) return send_results(results_table().at(results_).answer(), writer);
-    send_tensor(*tensor_at(tensor_), writer);
-  }
+  void send(SegmentWriter& writer) const { send_results(results_table().at(results_).answer(), writer); }
 
  private:
-  bool is_forward() const noexcept {
-    return request_.wish == Wish::forward || request_.wish == Wish::forward_list || request_.wish == Wish::call;
-  }
-
   fpt_status call(Outcome& outcome) {
-    const auto inputs = static_cast<int32_t>(inputs_.size()), others = static_cast<int32_t>(others_.size());
     const char* text = text_.data();
     const auto length = static_cast<int64_t>(text_.size());
-    fpt_results* results = request_.second != 0 ? &results_ : nullptr;
+    CallRequest wanted{text_, inputs_, {others_}, static_cast<int32_t>(request_.first), request_.is_list};
+    Training training;
     int32_t number = 0;
     fpt_status status = FPT_OK;
     const GradientsOfRank gradients(request_);
@@ -93,39 +82,19 @@ class Job {
                                   &outcome.number);
       case Wish::has:
         status = fpt_module_has(module_, text, length, &number);
-        break;
-      case Wish::forward:
-        return fpt_module_forward(module_, inputs_.data(), inputs, others_.data(), others, results,
-                                  static_cast<int32_t>(request_.first));
-      case Wish::forward_list:
-        status = make_list();
-        return status != FPT_OK
-                   ? status
-                   : fpt_module_forward_wrap(module_, list_, &tensor_, static_cast<int32_t>(request_.first));
+        outcome.number = number;
+        return status;
       case Wish::call:
-        return fpt_module_call(module_, text, length, inputs_.data(), inputs, others_.data(), others, results);
+        if (request_.second != 0) wanted.targets.results = &results_;
+        return call_module(module_, wanted);
       case Wish::train:
-        status = fpt_module_train(module_, inputs_.data(), inputs, others_.data(), others, &number, &outcome.loss);
-        break;
-      case Wish::train_list:
-        status = train_list(number, outcome.loss);
-        break;
+        wanted.targets = {};
+        wanted.goals = others_;
+        wanted.training = &training;
+        status = call_module(module_, wanted);
+        outcome.number = training.completed;
+        outcome.loss = training.loss;
     }
-    outcome.number = number;
-    return status;
-  }
-
-  fpt_status make_list() {
-    fpt_status status = fpt_wrap_create(&list_);
-    for (fpt_arg& each : inputs_)
-      if (status == FPT_OK) status = fpt_wrap_add(list_, &each);
-    return status;
-  }
-
-  fpt_status train_list(int32_t& completed, double& loss) {
-    fpt_status status = make_list();
-    if (status == FPT_OK) status = fpt_tensor_set(&tensor_, others_.data());
-    if (status == FPT_OK) status = fpt_module_train_wrap(module_, list_, tensor_, &completed, &loss);
     return status;
   }
 
@@ -135,8 +104,6 @@ class Job {
   const std::string text_;
   std::vector<fpt_arg> inputs_, others_;
   fpt_results results_ = 0;
-  fpt_tensor tensor_ = 0;
-  fpt_wrap list_ = 0;
 };
 
 }  // namespace

@@ -56,34 +56,28 @@ int64_t RemoteRunner::restore(const std::string& file, bool fallback, int64_t st
   return ask({Wish::restore, absolute_path(file).string(), fallback, step}, name_of("restore")).outcome.number;
 }
 
-void RemoteRunner::run(Request request, Args inputs, const Targets& targets) {
-  const std::string_view function = request.wish == Wish::call ? request.text : forward_hook;
-  const CallName call = name_of(function);
+void RemoteRunner::run(const CallRequest& wanted) {
+  if (wanted.object) refuse("its objects cannot be used here");
+  const CallName call = name_of(wanted.function);
+  const Targets& targets = wanted.targets;
+  Request request{wanted.training ? Wish::train : Wish::call, wanted.function, wanted.flags};
+  request.is_list = wanted.is_list;
+  if (wanted.training) {
+    const Outcome said = ask(request, call, wanted.inputs, wanted.goals, "target").outcome;
+    *wanted.training = {static_cast<int32_t>(said.number), said.loss};
+    return;
+  }
   const Outputs outputs(targets.outputs);
   if (!outputs.device().is_host())
     fail(FPT_ERR_DEVICE, "an output of ", call, " is in memory of ", device_name(outputs.device()),
          ", and the process that computes with ", per_, " has arrays of the host only: load without per=");
   request.second = targets.results || targets.tensor;
-  const Reply reply = ask(request, call, inputs, outputs.get());
+  const Reply reply = ask(request, call, wanted.inputs, outputs.get());
   outputs.written();
   if (!reply.results) return;
   TensorPtr tensor = targets.tensor ? single_tensor(*reply.results, call, reading_) : nullptr;
   if (targets.results) store_results(targets.results, Results(reply.results, call, reading_));
   if (tensor) *targets.tensor = std::move(tensor);
-}
-
-void RemoteRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
-  run({Wish::forward, {}, flags}, inputs, targets);
-}
-
-TensorPtr RemoteRunner::forward_list(Args inputs, int32_t flags) {
-  TensorPtr made;
-  run({Wish::forward_list, {}, flags}, inputs, {{nullptr, 0}, nullptr, &made});
-  return made;
-}
-
-void RemoteRunner::call(std::string_view function, Args inputs, const Targets& targets) {
-  run({Wish::call, function}, inputs, targets);
 }
 
 }  // namespace fpt

@@ -21,9 +21,9 @@ class RemoteRunner : public Runner {
   const std::string& backend() const noexcept override { return backend_; }
   bool has(const std::string& function) override;
   int64_t restore(const std::string& file, bool fallback, int64_t step) override;
-  void forward(Args inputs, const Targets& targets, int32_t flags) override;
-  TensorPtr forward_list(Args inputs, int32_t flags) override;
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
+  void publish(const std::string&, Runner&) override { refuse("its networks cannot be published from there"); }
+  void assign(const std::vector<NamedArray>&) override { refuse("no weights are published to it"); }
+  void run(const CallRequest& wanted) override;
   void wait() override {}
 
  protected:
@@ -39,6 +39,8 @@ class RemoteRunner : public Runner {
   /// @param others_name  what the second list is in messages: "target"
   virtual Reply ask(Request request, const CallName& call, Args inputs = {}, Args others = {},
                     const char* others_name = "output") = 0;
+  /// @param what  what is impossible from here
+  [[noreturn]] virtual void refuse(std::string_view what) const = 0;
   /// The answer of a call, after its warnings have been passed on; throws what has failed.
   static Reply read_reply(SegmentReader& reader);
   /// Options and config of a load, in the memory that is shared.
@@ -51,9 +53,6 @@ class RemoteRunner : public Runner {
   const std::string file_, name_, per_;
   std::string backend_;
   const ResultOptions reading_;
-
- private:
-  void run(Request request, Args inputs, const Targets& targets);
 };
 
 }  // namespace fpt

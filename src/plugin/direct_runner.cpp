@@ -160,61 +160,53 @@ Graphs DirectRunner::graphs_of_call(bool hands_tensors, int32_t flags) const noe
   return has_parameters ? Graphs::recorded_for_parameters : Graphs::recorded;
 }
 
-void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
-                       int32_t flags) {
-  run(method, label, inputs, targets, flags, graphs_of_call(targets.tensor || targets.results, flags));
-}
-
-void DirectRunner::run(std::string_view method, std::string_view label, Args inputs, const Targets& targets,
-                       int32_t flags, Graphs graphs) {
-  require_names(inputs, {nullptr, 0}, name_of(label));
+void DirectRunner::run_method(std::string_view method, const CallRequest& request, Graphs graphs) {
+  const CallName name = name_of(request.function);
+  const Targets& targets = request.targets;
+  require_names(request.inputs, {}, name);
   const StreamUse stream(*this);
   const Outputs outputs(targets.outputs);
   outputs.start_device([](Device device) { translated([&] { wait_for(device); }); });
-  const DirectArguments given(inputs, "input", name_of(label), graphs, settings_.same_layout);
+  const DirectArguments given(request.inputs, "input", name, graphs, settings_.same_layout);
   const auto compute = [&](DirectAnswer& answer) {
-    translated([&] { model_->call(method, given.get(), flags, answer); });
+    translated([&] { model_->call(method, given.get(), request.flags, answer); });
     given.hand_over(answer);
   };
   if (!targets.tensor && !targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
     compute(answer);
-    return hand_out(answer, name_of(label), reading(), outputs);
+    return hand_out(answer, name, reading(), outputs);
   }
   const auto answer = given.records() ? std::make_shared<RecordedAnswer>() : std::make_shared<DirectAnswer>();
   compute(*answer);
-  hand_over(answer, name_of(label), reading(), outputs, targets);
+  hand_over(answer, name, reading(), outputs, targets);
 }
 
-void DirectRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
-  run({}, forward_hook, inputs, targets, flags);
-}
-
-void DirectRunner::call(std::string_view function, Args inputs, const Targets& targets) {
-  if (function == forward_hook) return run({}, function, inputs, targets, 0);
-  if (function.find(':') != std::string_view::npos) return derive(function, inputs, targets);
-  if (function == parameters_function) {
+void DirectRunner::run(const CallRequest& request) {
+  const std::string_view function = request.function;
+  const Targets& targets = request.targets;
+  if (request.training) {
+    *request.training = train(request.inputs, request.goals);
+  } else if (request.object) {
+    if (function != optimizer_function || kind_ != ModelKind::torchscript) refuse(name_of(function));
+    *request.object = make_optimizer(request.inputs);
+  } else if (function == forward_hook) {
+    run_method({}, request, graphs_of_call(targets.tensor || targets.results, request.flags));
+  } else if (function.find(':') != std::string_view::npos) {  // a derivative, "ftn_pytorch_adjoint:1:NAME"
+    if (kind_ != ModelKind::torchscript)
+      fail(FPT_ERR_HOOK, settings_.file, " cannot be differentiated: it holds no operations that torch could follow");
+    run_method(function, request, Graphs::dropped);
+  } else if (function == parameters_function) {
     const ResultOptions themselves{settings_.same_layout, /*cast=*/false, /*brings_to_host=*/false};
-    return hand_over(parameters(), name_of(function), themselves, Outputs(targets.outputs), targets);
+    hand_over(parameters(), name_of(function), themselves, Outputs(targets.outputs), targets);
+  } else if (const auto optimizer = after(optimizer_prefix, function);
+             !optimizer.empty() && kind_ != ModelKind::recording) {
+    const OptimizerSettings chosen = optimizer_settings(optimizer, request.inputs);
+    translated([&] { model_->create_optimizer(chosen); });
+  } else {
+    if (kind_ != ModelKind::recording && !after(own_prefix, function).empty()) refuse(name_of(function));
+    run_method(function, request, graphs_of_call(targets.tensor || targets.results, request.flags));
   }
-  if (kind_ == ModelKind::recording) return run(function, function, inputs, targets, 0);
-  const std::string_view optimizer = after(optimizer_prefix, function);
-  if (optimizer.empty() && !after(own_prefix, function).empty()) refuse(name_of(function));
-  if (optimizer.empty()) return run(function, function, inputs, targets, 0);
-  const OptimizerSettings chosen = optimizer_settings(optimizer, inputs);
-  translated([&] { model_->create_optimizer(chosen); });
-}
-
-TensorPtr DirectRunner::forward_list(Args inputs, int32_t flags) {
-  TensorPtr made;
-  run({}, forward_hook, inputs, {{nullptr, 0}, nullptr, &made}, flags);
-  return made;
-}
-
-void DirectRunner::derive(std::string_view function, Args inputs, const Targets& targets) {
-  if (kind_ != ModelKind::torchscript)
-    fail(FPT_ERR_HOOK, settings_.file, " cannot be differentiated: it holds no operations that torch could follow");
-  run(function, function, inputs, targets, 0, Graphs::dropped);
 }
 
 std::shared_ptr<DirectAnswer> DirectRunner::parameters() {
@@ -224,8 +216,7 @@ std::shared_ptr<DirectAnswer> DirectRunner::parameters() {
   return answer;
 }
 
-std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args inputs) {
-  if (function != optimizer_function || kind_ != ModelKind::torchscript) refuse(name_of(function));
+std::unique_ptr<Runner> DirectRunner::make_optimizer(Args inputs) {
   const std::shared_ptr<DirectAnswer> all = parameters();
   TensorArguments trained;
   const int32_t kinds = std::min(inputs.count, 1);  // the name of the class comes before what is trained
@@ -242,16 +233,16 @@ std::unique_ptr<Runner> DirectRunner::create(std::string_view function, Args inp
          " requires gradients, so there is nothing to train: fetch them ",
          "with parameters(...) and call set_requires_grad, unless the model was frozen when it was written");
   args.insert(args.end(), inputs.begin() + kinds, inputs.end());
-  return torch_functions(settings_.same_layout)->create(function, {args.data(), static_cast<int32_t>(args.size())});
+  return create(*torch_functions(settings_.same_layout), optimizer_function, args);
 }
 
-Training DirectRunner::train(Args inputs, Args targets, bool) {
+Training DirectRunner::train(Args inputs, Args goals) {
   const CallName call = name_of(train_hook);
-  require_names(inputs, targets, call);
+  require_names(inputs, goals, call);
   const StreamUse stream(*this);
   const DirectArguments plain(inputs, "input", call, Graphs::refused, settings_.same_layout),
-      goals(targets, "target", call, Graphs::refused, settings_.same_layout);
-  return translated([&] { return model_->train(plain.get(), goals.get()); });
+      wanted(goals, "target", call, Graphs::refused, settings_.same_layout);
+  return translated([&] { return model_->train(plain.get(), wanted.get()); });
 }
 
 ChosenStream DirectRunner::stream() {

@@ -31,11 +31,7 @@ class DirectRunner : public Runner {
   int64_t restore(const std::string& file, bool fallback, int64_t step) override;
   void publish(const std::string& network, Runner& target) override;
   void assign(const std::vector<NamedArray>& values) override;
-  void forward(Args inputs, const Targets& targets, int32_t flags) override;
-  TensorPtr forward_list(Args inputs, int32_t flags) override;
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
-  Training train(Args inputs, Args targets, bool is_list) override;
+  void run(const CallRequest& request) override;
   void set_stream(void* stream, bool waits) override;
   void wait() override;
 
@@ -43,16 +39,14 @@ class DirectRunner : public Runner {
   class StreamUse;
 
   DirectRunner(const std::string& file, ModelKind kind, const Options& options);
-  /// Run a method, forward if it has no name, and hand its results out. @param label  names it in messages
-  void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags);
-  void run(std::string_view method, std::string_view label, Args inputs, const Targets& targets, int32_t flags,
-           Graphs graphs);
+  /// Run a method, forward if it has no name, and hand its results out.
+  void run_method(std::string_view method, const CallRequest& request, Graphs graphs);
+  Training train(Args inputs, Args goals);
+  std::unique_ptr<Runner> make_optimizer(Args inputs);
   /// What becomes of graphs that inputs have. @param hands_tensors  its results are tensors of the program
   Graphs graphs_of_call(bool hands_tensors, int32_t flags) const noexcept;
   /// Its parameters, which may change outside of it from now on.
   std::shared_ptr<DirectAnswer> parameters();
-  /// Call a derivative of a function, "ftn_pytorch_adjoint:1:NAME".
-  void derive(std::string_view function, Args inputs, const Targets& targets);
   /// What set_stream() has chosen.
   ChosenStream stream();
   CallName name_of(std::string_view function) const noexcept { return {function, settings_.name}; }

@@ -148,18 +148,6 @@ std::unique_ptr<Runner> ScriptRunner::torch_functions(bool same_layout) {
   return made;
 }
 
-std::unique_ptr<Runner> ScriptRunner::create(std::string_view function, Args inputs) {
-  const InCall in_call(*this);
-  Function& maker = this->function(function, 0);
-  const StreamUse stream(script_);
-  Call call(script_, maker);
-  call.add(inputs, "input");
-  std::unique_ptr<Runner> made = of_object(call.invoke(), script_.options);
-  call.finish(Ref(), /*kept=*/false);
-  call.wait();
-  return made;
-}
-
 ScriptRunner::~ScriptRunner() {
   struct Objects {
     Ref runner, names;
@@ -217,7 +205,7 @@ Function& ScriptRunner::function(std::string_view name, int32_t flags) {
   has_garbage_ = true;
   retired_.push_back(std::move(*known));
   functions_.erase(known);
-  forward_ = train_ = latest_ = nullptr;
+  latest_ = nullptr;
   return bind(name, flags);
 }
 
@@ -256,7 +244,7 @@ void ScriptRunner::reload() {
   checked(PyObject_CallFunctionObjArgs(embed("reload"), script_.runner.get(), nullptr), "reloading " + script_.name);
   for (auto& function : functions_) retired_.push_back(std::move(function));
   functions_.clear();
-  forward_ = train_ = latest_ = nullptr;
+  latest_ = nullptr;
   ++reloads_;
   read_attributes();
   torch.look_again();
@@ -271,30 +259,31 @@ bool ScriptRunner::has(const std::string& function) {
   return PyObject_IsTrue(answer.get()) == 1;
 }
 
-void ScriptRunner::forward(Args inputs, const Targets& targets, int32_t flags) {
+void ScriptRunner::run(const CallRequest& request) {
   const InCall in_call(*this);
-  run(hook(forward_, forward_hook, flags), inputs, targets);
-}
-
-void ScriptRunner::call(std::string_view function, Args inputs, const Targets& targets) {
-  const InCall in_call(*this);
-  run(this->function(function, 0), inputs, targets);
-}
-
-void ScriptRunner::run(Function& function, Args inputs, const Targets& targets) {
+  Function& function = this->function(request.function, request.flags);
   const StreamUse stream(script_);
+  const Targets& targets = request.targets;
   const Outputs outputs(targets.outputs, /*may_be_on_device=*/script_.framework == Framework::torch);
   outputs.start_device([](Device device) { start_device(device); });
   Call call(script_, function);
-  call.add(inputs, "input");
+  call.add(request.inputs, "input");
+  if (request.training) call.add(request.goals, "target");
   const bool in_place = function.has_out && outputs.get().count > 0;
   if (in_place) call.add_out(outputs.get());
-  Ref result = call.invoke();
+  Ref result = call.invoke(request.is_list && function.one_list ? request.inputs.count : Call::no_list);
   if (script_.refers_weakly) result = postponed_step(result.get(), function.name);
-  const bool is_done = in_place && result.get() == Py_None;
-  if (is_done) call.require_written();
-  hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets);
-  outputs.written();
+  if (request.object) {
+    *request.object = of_object(std::exchange(result, Ref()), script_.options);
+  } else if (request.training) {
+    *request.training = training_of(result.get(), name_of(script_, function));
+  } else {
+    if (request.is_list && !call.requires_gradients()) result = without_graph(std::move(result));
+    const bool is_done = in_place && result.get() == Py_None;
+    if (is_done) call.require_written();
+    hand_out(function, result.get(), is_done ? Args() : outputs.get(), targets);
+    outputs.written();
+  }
   call.finish(std::move(result), targets.results || targets.tensor);
   call.wait(outputs.device());
 }
@@ -315,36 +304,6 @@ void ScriptRunner::hand_out(const Function& function, PyObject* result, Args out
     store_results(targets.results, std::move(*results));
   else if (outputs.count == 0 && !targets.tensor && is_unfinished(result))
     ScriptAnswer(result, name, false);  // says what is wrong
-}
-
-TensorPtr ScriptRunner::forward_list(Args inputs, int32_t flags) {
-  const InCall in_call(*this);
-  Function& function = hook(forward_, forward_hook, flags);
-  const StreamUse stream(script_);
-  Call call(script_, function);
-  call.add(inputs, "input");
-  Ref result = call.invoke(function.one_list ? inputs.count : Call::no_list);
-  if (script_.refers_weakly) result = postponed_step(result.get(), function.name);
-  if (!call.requires_gradients()) result = without_graph(std::move(result));
-  TensorPtr tensor = one_tensor(result.get(), name_of(script_, function), script_.reading());
-  call.finish(std::move(result), true);
-  call.wait();
-  return tensor;
-}
-
-Training ScriptRunner::train(Args inputs, Args targets, bool is_list) {
-  const InCall in_call(*this);
-  Function& function = hook(train_, train_hook, 0);
-  const StreamUse stream(script_);
-  Call call(script_, function);
-  call.add(inputs, "input");
-  call.add(targets, "target");
-  Ref result = call.invoke(is_list && function.one_list ? inputs.count : Call::no_list);
-  result = postponed_step(result.get(), function.name);
-  const Training training = training_of(result.get(), name_of(script_, function));
-  call.finish(std::move(result), false);
-  call.wait();
-  return training;
 }
 
 void ScriptRunner::set_stream(void* stream, bool waits) {

@@ -33,11 +33,7 @@ class ScriptRunner : public Runner {
   int64_t restore(const std::string& file, bool fallback, int64_t step) override;
   void publish(const std::string& network, Runner& target) override;
   void assign(const std::vector<NamedArray>& values) override;
-  void forward(Args inputs, const Targets& targets, int32_t flags) override;
-  TensorPtr forward_list(Args inputs, int32_t flags) override;
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
-  Training train(Args inputs, Args targets, bool is_list) override;
+  void run(const CallRequest& request) override;
   void set_stream(void* stream, bool waits) override;
   void wait() override;
 
@@ -54,20 +50,13 @@ class ScriptRunner : public Runner {
   /// FPT_ERR_HOOK if there is none.
   Function& function(std::string_view name, int32_t flags);
   Function& bind(std::string_view name, int32_t flags);
-  /// The same for a hook, of which `known` remembers the one that was called last.
-  Function& hook(Function*& known, std::string_view name, int32_t flags) {
-    if (known && known->flags == flags && known->is_current(script_)) return *known;
-    return *(known = &function(name, flags));
-  }
-  void run(Function& function, Args inputs, const Targets& targets);
   void hand_out(const Function& function, PyObject* result, Args outputs, const Targets& targets);
   /// A runner for an object of the Python package that has tensors as arguments.
   static std::unique_ptr<ScriptRunner> of_object(Ref runner, const Options& options);
 
   Script script_;
   std::vector<std::unique_ptr<Function>> functions_;
-  // among functions_: hooks once they have been called, and the one that was looked up last
-  Function *forward_ = nullptr, *train_ = nullptr, *latest_ = nullptr;
+  Function* latest_ = nullptr;                      // of functions_, that was looked up last
   std::vector<std::unique_ptr<Function>> retired_;  // replaced by a reload while calls were running
   bool has_garbage_ = false;                        // a reload has left some
   long long memory_before_ = 0;                     // in use before the load, in bytes

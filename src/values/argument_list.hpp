@@ -31,7 +31,7 @@ class ArgumentList {
 class HeldArguments {
  public:
   explicit HeldArguments(const ArgumentList& list);
-  Args get() noexcept { return {args_.data(), static_cast<int32_t>(args_.size())}; }
+  Args get() noexcept { return args_; }
 
  private:
   std::vector<fpt_arg> args_;

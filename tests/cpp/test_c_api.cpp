@@ -23,7 +23,7 @@ TEST(CApi, AFullTableOfCopiesIsAStatus) {
     if (status == FPT_OK) status = fpt_arg_array(&arg, values, FPT_FLOAT64, 1, extents, nullptr, FPT_COPY);
   copies().limit_to(usual);
   EXPECT_FAILS(outcome(status), FPT_ERR_MEMORY, "the array cannot be copied: millions of copies wait");
-  discard_copies({unused.data(), static_cast<int32_t>(unused.size())});
+  discard_copies(unused);
 }
 
 TEST(CApi, ATensorThatIsRefusedLeavesTheOutputsAlone) {

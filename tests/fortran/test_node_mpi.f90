@@ -308,11 +308,11 @@ contains
          call expect_status(stat, FTN_PYTORCH_OK, "two of the ranks", errmsg)
          call target%load("polynomial.pt", backend="python", communicator=pairs, per="node")
          call model%publish(target, stat=stat, errmsg=errmsg)
-         call expect_text(errmsg, "cannot publish", "publishing from another process")
+         call expect_text(errmsg, "its networks cannot be published", "publishing from another process")
          call model%call("calls_procedure", stat=stat, errmsg=errmsg)
          call expect_text(errmsg, "has registered no procedure", "a procedure of the rank")
          call optimizer%create("SGD", model, stat=stat, errmsg=errmsg)
-         call expect_text(errmsg, "whose objects cannot be used here", "an optimizer in another process")
+         call expect_text(errmsg, "its objects cannot be used here", "an optimizer in another process")
          call target%free()
       end if
    end subroutine refused

@@ -38,7 +38,7 @@ HEADERS_OF_PYTHON = re.compile(
     r"#include <(?:Python\.h|pybind11/|torch/extension|torch/csrc/(?:Exceptions|autograd/python_|jit/python/))"
 )
 # What the plug-in takes: the interfaces of the core that it implements, what these are made of, and the tape.
-SHARED = {"base", "arrays", "observe", "values", "calls", "direct", "tape", "ftn_pytorch.h", "guard.hpp"}
+SHARED = {"base", "arrays", "observe", "values", "calls", "direct", "tape", "ftn_pytorch.h"}
 
 
 def name_of(path: Path) -> str:

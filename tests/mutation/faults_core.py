@@ -206,7 +206,7 @@ CORE_FAULTS = [
     # ---- src, the doors
     Fault(
         "no memory is a defect",
-        "src/guard.cpp",
+        "src/calls/guard.cpp",
         "remember_error(FPT_ERR_MEMORY,",
         "remember_error(FPT_ERR_INTERNAL,",
         gtest(CORE, "Guard*"),

@@ -44,7 +44,7 @@ class FunctionArguments {
 
   /// No tensor is an object of Python alone.
   bool is_direct() const noexcept { return is_direct_; }
-  Args get() noexcept { return {args_.data(), static_cast<int32_t>(args_.size())}; }
+  Args get() noexcept { return args_; }
   at::Tensor* tensors() noexcept { return tensors_.data(); }
 
  private:
@@ -75,16 +75,24 @@ std::optional<c10::IValue> called(std::string_view function, bool same_layout, F
 
 std::unique_ptr<Runner> DirectFunctions::make_python() { return python_side().torch_functions(same_layout_); }
 
-void DirectFunctions::call(std::string_view function, Args inputs, const Targets& targets) {
+void DirectFunctions::run(const CallRequest& request) {
+  const auto function = request.function;
+  const Targets& targets = request.targets;
+  if (request.object) {
+    *request.object = function == "ftn_pytorch_optimizer" ? DirectOptimizer::make(request.inputs)
+                      : function == "ftn_pytorch_loss"    ? DirectLoss::make(request.inputs)
+                                                          : nullptr;
+    return *request.object ? void() : python().run(request);
+  }
   const CallName name{function, "torch"};
   const ResultOptions reading{same_layout_, /*cast=*/false, /*brings_to_host=*/false};
-  FunctionArguments given(inputs, same_layout_, name);
-  if (!given.is_direct()) return python().call(function, given.get(), targets);
+  FunctionArguments given(request.inputs, same_layout_, name);
+  if (!given.is_direct()) return python().run(request.with(given.get()));
   const Outputs outputs(targets.outputs);
   std::optional<c10::IValue> result = called(function, same_layout_, given);
   if (!result) {
     tell_of_python(function);
-    return python().call(function, given.get(), targets);
+    return python().run(request.with(given.get()));
   }
   const bool is_one = targets.tensor && !targets.results && targets.outputs.count == 0;
   if (is_one && result->isTensor() && result->toTensor().defined()) {
@@ -94,13 +102,6 @@ void DirectFunctions::call(std::string_view function, Args inputs, const Targets
   const std::shared_ptr<DirectAnswer> answer = std::make_shared<RecordedAnswer>();
   translated([&] { answer->set(std::move(*result), concat(function, " of torch")); });
   hand_over(answer, name, reading, outputs, targets);
-}
-
-std::unique_ptr<Runner> DirectFunctions::create(std::string_view function, Args inputs) {
-  std::unique_ptr<Runner> made = function == "ftn_pytorch_optimizer" ? DirectOptimizer::make(inputs)
-                                 : function == "ftn_pytorch_loss"    ? DirectLoss::make(inputs)
-                                                                     : nullptr;
-  return made ? std::move(made) : DelegatingRunner::create(function, inputs);
 }
 
 std::unique_ptr<Runner> functions_of_torch(bool same_layout) { return std::make_unique<DirectFunctions>(same_layout); }

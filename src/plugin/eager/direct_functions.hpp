@@ -15,8 +15,7 @@ class DirectFunctions : public DelegatingRunner {
  public:
   explicit DirectFunctions(bool same_layout) : same_layout_(same_layout) {}
 
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
+  void run(const CallRequest& request) override;
 
  private:
   std::unique_ptr<Runner> make_python() override;

@@ -33,30 +33,31 @@ DirectLoss::DirectLoss(std::string kind, std::string_view function, std::string 
 
 std::unique_ptr<Runner> DirectLoss::make(Args inputs) {
   if (inputs.count < 1 || inputs.count > 2 || !is_text(inputs[0])) return nullptr;
-  const std::string kind(fpt::text_of(inputs[0]));
+  const std::string kind(text_of(inputs[0]));
   const auto* const known = std::find_if(std::begin(loss_functions), std::end(loss_functions),
                                          [&](const auto& each) { return each.first == kind; });
   if (known == std::end(loss_functions)) return nullptr;
   std::string reduction;
   if (inputs.count == 2) {
     if (!is_text(inputs[1]) || inputs[1].name != std::string_view("reduction")) return nullptr;
-    reduction = fpt::text_of(inputs[1]);
+    reduction = text_of(inputs[1]);
   }
   return std::unique_ptr<Runner>(new DirectLoss(kind, known->second, std::move(reduction)));
 }
 
-void DirectLoss::call(std::string_view function, Args inputs, const Targets& targets) {
-  if (function != "forward" || inputs.count != 2) return python().call(function, inputs, targets);
-  std::vector<fpt_arg> args(inputs.begin(), inputs.end());
+void DirectLoss::run(const CallRequest& request) {
+  if (request.function != "forward" || request.inputs.count != 2) return python().run(request);
+  std::vector<fpt_arg> args(request.inputs.begin(), request.inputs.end());
   if (!reduction_.empty()) args.push_back(text_argument(reduction_, "reduction"));
-  functions_.call(function_, {args.data(), static_cast<int32_t>(args.size())}, targets);
+  CallRequest of_torch = request.with(args);
+  of_torch.function = function_;
+  functions_.run(of_torch);
 }
 
 std::unique_ptr<Runner> DirectLoss::make_python() {
   std::vector<fpt_arg> args{text_argument(kind_)};
   if (!reduction_.empty()) args.push_back(text_argument(reduction_, "reduction"));
-  return python_side().torch_functions(false)->create("ftn_pytorch_loss",
-                                                      {args.data(), static_cast<int32_t>(args.size())});
+  return create(*python_side().torch_functions(false), "ftn_pytorch_loss", args);
 }
 
 }  // namespace fpt::direct

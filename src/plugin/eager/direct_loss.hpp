@@ -15,7 +15,7 @@ class DirectLoss : public DelegatingRunner {
   /// Null for a class or an option that is for Python.
   static std::unique_ptr<Runner> make(Args inputs);
 
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
+  void run(const CallRequest& request) override;
 
  private:
   DirectLoss(std::string kind, std::string_view function, std::string reduction);

@@ -51,7 +51,7 @@ bool change(OptimizerSettings& settings, Args options) {
 
 /// Whether an argument means the first group, or all of them: there is one.
 bool means_all(const fpt_arg& group) {
-  const std::optional<int64_t> number = integer_in(group);
+  const std::optional<int64_t> number = integer_of(group);
   return number == 0 || number == 1;
 }
 
@@ -59,7 +59,7 @@ bool means_all(const fpt_arg& group) {
 
 std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
   if (inputs.count < 1 || inputs[0].dtype != FPT_TEXT || inputs[0].status != FPT_OK) return nullptr;
-  const std::string kind(fpt::text_of(inputs[0]));
+  const std::string kind(text_of(inputs[0]));
   if (settings_name(kind).empty()) return nullptr;
   std::vector<TensorPtr> tensors;
   std::vector<NamedTensor> parameters;
@@ -77,11 +77,15 @@ std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
       std::shared_ptr<Runner>(new DirectOptimizer(kind, std::move(tensors), settings, parameters)));
 }
 
-void DirectOptimizer::call(std::string_view function, Args inputs, const Targets& targets) {
-  if (!unless_python([&] { return call_here(function, inputs, targets); })) python().call(function, inputs, targets);
+void DirectOptimizer::run(const CallRequest& request) {
+  if (!unless_python([&] { return run_here(request); })) python().run(request);
 }
 
-bool DirectOptimizer::call_here(std::string_view function, Args inputs, const Targets& targets) {
+bool DirectOptimizer::run_here(const CallRequest& request) {
+  const std::string_view function = request.function;
+  const Args inputs = request.inputs;
+  const Targets& targets = request.targets;
+  if (request.object) return function == "scheduler" && (*request.object = make_scheduler(inputs));
   if (targets.results || targets.tensor) return false;
   if (function == "step" && inputs.count == 0) {
     if (!step_here()) return false;
@@ -105,12 +109,6 @@ bool DirectOptimizer::step_here() {
   }
 }
 
-std::unique_ptr<Runner> DirectOptimizer::create(std::string_view function, Args inputs) {
-  std::unique_ptr<Runner> made;
-  if (function == "scheduler") unless_python([&] { return (made = make_scheduler(inputs)) != nullptr; });
-  return made ? std::move(made) : DelegatingRunner::create(function, inputs);
-}
-
 std::unique_ptr<Runner> DirectOptimizer::make_scheduler(Args inputs) {
   std::optional<Schedule> schedule = schedule_of(inputs);
   std::shared_ptr<RunningSchedule> running = schedule ? schedules_.add(std::move(*schedule), settings().lr) : nullptr;
@@ -131,8 +129,8 @@ bool DirectOptimizer::set(Args inputs) {
 
 bool DirectOptimizer::get(Args inputs, const Targets& targets) {
   if (inputs.count != 2 || inputs[0].dtype != FPT_TEXT || !means_all(inputs[1])) return false;
-  const double* found = real_setting(settings(), fpt::text_of(inputs[0]));
-  if (!found || targets.outputs.count != 1 || fpt::text_of(inputs[0]).substr(0, 4) == "beta") return false;
+  const double* found = real_setting(settings(), text_of(inputs[0]));
+  if (!found || targets.outputs.count != 1 || text_of(inputs[0]).substr(0, 4) == "beta") return false;
   deliver_real(*found, targets.outputs[0], "the setting");
   return true;
 }
@@ -143,20 +141,19 @@ std::unique_ptr<Runner> DirectOptimizer::make_python() {
   for (const TensorPtr& tensor : tensors_) given.push_back(arguments.add(tensor));
   NamedSettings first(created_), last(settings());
   first.append_to(given);
-  std::unique_ptr<Runner> made = python_side().torch_functions(false)->create(
-      "ftn_pytorch_optimizer", {given.data(), static_cast<int32_t>(given.size())});
+  std::unique_ptr<Runner> made = create(*python_side().torch_functions(false), "ftn_pytorch_optimizer", given);
 
   for (std::size_t index = 0; index < tensors_.size(); ++index) {
     const Moments& moments = optimizer_.moments()[index];
     std::vector<fpt_arg> kept{integer_argument(static_cast<int64_t>(index)), real_argument(moments.steps)};
     for (const at::Tensor* each : {&moments.first, &moments.second, &moments.largest})
       if (each->defined()) kept.push_back(arguments.add(tensor_of(*each, /*same_layout=*/false)));  // passed as it is
-    if (moments.steps > 0) made->call("take_state", {kept.data(), static_cast<int32_t>(kept.size())}, {});
+    if (moments.steps > 0) made->run({"take_state", kept});
   }
   schedules_.hand_over(*made);
   std::vector<fpt_arg> now{integer_argument(0)};  // all groups
   last.append_to(now);
-  made->call("set", {now.data(), static_cast<int32_t>(now.size())}, {});
+  made->run({"set", now});
   return made;
 }
 

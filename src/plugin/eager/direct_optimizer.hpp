@@ -22,8 +22,7 @@ class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_
   /// Null for what only Python can make, or has something to say of.
   static std::unique_ptr<Runner> make(Args inputs);
 
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override;
+  void run(const CallRequest& request) override;
   /// A step of a scheduler; false, and nothing is changed, where only Python can do it. Within unless_python().
   bool step(RunningSchedule& running);
 
@@ -32,7 +31,7 @@ class DirectOptimizer : public DelegatingRunner, public std::enable_shared_from_
                   const std::vector<NamedTensor>& parameters)
       : kind_(std::move(kind)), tensors_(std::move(tensors)), created_(created), optimizer_(created, parameters) {}
   /// False, and nothing is changed, for what only Python can do.
-  bool call_here(std::string_view function, Args inputs, const Targets& targets);
+  bool run_here(const CallRequest& request);
   /// False where there is no gradient.
   bool step_here();
   bool set(Args inputs);

@@ -16,7 +16,7 @@ class DirectScheduler final : public ForwardingRunner {
   DirectScheduler(std::shared_ptr<DirectOptimizer> optimizer, std::shared_ptr<RunningSchedule> running)
       : optimizer_(std::move(optimizer)), running_(std::move(running)) {}
 
-  void call(std::string_view function, Args inputs, const Targets& targets) override;
+  void run(const CallRequest& request) override;
   void wait() override { optimizer_->wait(); }
 
  protected:
@@ -27,7 +27,7 @@ class DirectScheduler final : public ForwardingRunner {
 
  private:
   /// False, and nothing is changed, for what only Python can do.
-  bool call_here(std::string_view function, Args inputs, const Targets& targets);
+  bool run_here(const CallRequest& request);
 
   const std::shared_ptr<DirectOptimizer> optimizer_;
   const std::shared_ptr<RunningSchedule> running_;

@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
-#include "guard.hpp"
+#include "calls/guard.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/pickle/plain_values.hpp"
 #include "plugin/recording/recording_model.hpp"

@@ -62,7 +62,7 @@ void read_settings(const c10::IValue& group, OptimizerSettings& settings) {
       each = real_argument(real_in(value, name.c_str()), name);
     }
   }
-  change_options(settings, {options.data(), static_cast<int32_t>(options.size())});
+  change_options(settings, options);
 }
 
 /// The number of steps, a tensor of one element.

@@ -35,7 +35,7 @@ void change_options(OptimizerSettings& settings, Args options) {
       continue;
     }
     const bool is_pair = !is_value(arg) && arg.handle == 0 && arg.rank == 1 && arg.u.array.extents[0] == 2;
-    if (!is_pair || !fpt::is_real(arg.dtype) || is_half(arg.dtype)) fail(FPT_ERR_SIGNATURE, "betas are no two numbers");
+    if (!is_pair || !is_real(arg.dtype) || is_half(arg.dtype)) fail(FPT_ERR_SIGNATURE, "betas are no two numbers");
     double betas[2];
     Array target = array_of(arg);
     const Array source = target;
@@ -46,8 +46,7 @@ void change_options(OptimizerSettings& settings, Args options) {
     plain.push_back(real_argument(betas[0], "beta1"));
     plain.push_back(real_argument(betas[1], "beta2"));
   }
-  change_settings(settings, settings_name(class_name(settings.kind)),
-                  {plain.data(), static_cast<int32_t>(plain.size())});
+  change_settings(settings, settings_name(class_name(settings.kind)), plain);
 }
 
 void NamedSettings::append_to(std::vector<fpt_arg>& given) {

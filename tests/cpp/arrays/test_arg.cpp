@@ -320,7 +320,7 @@ TEST(ArgCopy, IsRefusedWhereMillionsWereNeverUsed) {
   EXPECT_EQ(unused.back().status, FPT_ERR_MEMORY);
   EXPECT_EQ(unused.back().handle, 0);
   EXPECT_FAILS(required(unused.back()), FPT_ERR_MEMORY, "only where a call with it follows");
-  discard_copies({unused.data(), static_cast<int32_t>(unused.size())});
+  discard_copies(unused);
   EXPECT_NE(claim_copy(array_arg(values, {2}, FPT_COPY)), nullptr);
 }
 

@@ -16,7 +16,7 @@ Places pair(const ResultList& results, const std::vector<std::string>& outputs) 
   std::vector<fpt_arg> args;
   for (const std::string& name : outputs)
     args.push_back(name.empty() ? test::out(variable) : test::named(name, test::out(variable)));
-  return pair_outputs(call, results, {args.data(), static_cast<int32_t>(args.size())});
+  return pair_outputs(call, results, args);
 }
 
 test::Outcome refused(const ResultList& results, const std::vector<std::string>& outputs) {

@@ -5,9 +5,7 @@
 namespace fpt::test {
 namespace {
 
-Options options_of(std::vector<fpt_arg> options) {
-  return parse_options({options.data(), static_cast<int32_t>(options.size())});
-}
+Options options_of(std::vector<fpt_arg> options) { return parse_options(options); }
 
 class OptionsTest : public testing::Test {
  protected:
@@ -77,8 +75,7 @@ TEST_F(OptionsTest, OtherValuesAreRefusedWithThoseThatAreValid) {
 TEST_F(OptionsTest, OthersAreLeftToPythonWhereThereIsOne) {
   const auto refused = [](std::vector<fpt_arg> options) {
     options_of(options);
-    return outcome_of(
-        [&] { refuse_python_options("net.pt", {options.data(), static_cast<int32_t>(options.size())}, false); });
+    return outcome_of([&] { refuse_python_options("net.pt", options, false); });
   };
   for (const fpt_arg& option : {named("layout", in("same")), named("weights_only", in(false)),
                                 named("record", in(false)), named("fallback", in("")), named("compile", in(false))})

@@ -82,8 +82,7 @@ struct DeliveryTest : testing::Test {
   const Doubles untouched = {-1, -1};
 
   test::Outcome deliver(std::vector<fpt_arg> outputs, const ResultOptions& reading = host) {
-    return test::outcome_of(
-        [&] { fpt::deliver(answer, call, reading, {outputs.data(), static_cast<int32_t>(outputs.size())}); });
+    return test::outcome_of([&] { fpt::deliver(answer, call, reading, outputs); });
   }
   fpt_arg backwards(Doubles& values) { return test::array_arg(&values.back(), {2}, FPT_OUT, {-8}); }
 };

@@ -32,26 +32,20 @@ class FakeRunner : public Runner {
   }
   void publish(const std::string&, Runner&) override {}
   void assign(const std::vector<NamedArray>&) override {}
-  void forward(Args inputs, const Targets& targets, int32_t flags) override {
-    did(concat("forward ", inputs.count, " ", targets.outputs.count, " ", targets.results ? "results" : "", flags));
-    if (takes_copies) taken = claim_copy(inputs[0]);
+  void run(const CallRequest& request) override {
+    const Targets& targets = request.targets;
+    did(concat(request.object     ? "create "
+               : request.training ? "train "
+                                  : "call ",
+               request.function, " ", request.inputs.count, " ",
+               request.training ? request.goals.count : targets.outputs.count, request.is_list ? " list" : "",
+               targets.results ? " results" : "", targets.tensor ? " tensor" : "",
+               request.flags != 0 ? " " + std::to_string(request.flags) : ""));
+    if (takes_copies) taken = claim_copy(request.inputs[0]);
+    if (targets.tensor) *targets.tensor = Tensor::of_arg(request.inputs[0]);
+    if (request.object) *request.object = std::make_unique<FakeRunner>(&made);
+    if (request.training) *request.training = {1, 0.5};
     if (during) during();
-  }
-  TensorPtr forward_list(Args inputs, int32_t flags) override {
-    did(concat("forward_list ", inputs.count, " ", flags));
-    return Tensor::of_arg(inputs[0]);
-  }
-  void call(std::string_view function, Args inputs, const Targets& targets) override {
-    did(concat("call ", function, " ", inputs.count, " ", targets.outputs.count, targets.tensor ? " tensor" : ""));
-    if (targets.tensor) *targets.tensor = Tensor::of_arg(inputs[0]);
-  }
-  std::unique_ptr<Runner> create(std::string_view function, Args inputs) override {
-    did(concat("create ", function, " ", inputs.count));
-    return std::make_unique<FakeRunner>(&made);
-  }
-  Training train(Args inputs, Args targets, bool is_list) override {
-    did(concat("train ", inputs.count, " ", targets.count, is_list ? " list" : ""));
-    return {1, 0.5};
   }
   void set_stream(void* stream, bool waits) override {
     did(concat("stream ", stream == this ? "mine" : "none", waits ? " waits" : ""));
@@ -100,7 +94,7 @@ struct RunnerTest : testing::Test {
 TEST_F(RunnerTest, GetsWhatTheCallSays) {
   fpt_results results = 0;
   ASSERT_OK(forward({in(x), in(1.0)}, {out(y)}, &results, FPT_USE_INFERENCE_MODE));
-  EXPECT_EQ(runner->done, concat("forward 2 1 results", FPT_USE_INFERENCE_MODE));
+  EXPECT_EQ(runner->done, concat("call ftn_pytorch_forward 2 1 results ", FPT_USE_INFERENCE_MODE));
   fpt_arg argument = in(x);
   ASSERT_OK(outcome(fpt_module_call(module, "f  ", 3, &argument, 1, nullptr, 0, nullptr)));
   EXPECT_EQ(runner->done, "call f 1 0") << "without trailing blanks";
@@ -127,10 +121,15 @@ TEST_F(RunnerTest, GetsTheStreamOfTheProgram) {
 }
 
 TEST_F(RunnerTest, AFunctionWithoutANameIsRefused) {
-  for (const char* name : {"", "   "})
-    EXPECT_FAILS(outcome(fpt_module_call(module, name, static_cast<int64_t>(std::strlen(name)), nullptr, 0, nullptr, 0,
-                                         nullptr)),
-                 FPT_ERR_HOOK, "the name of the function to call is empty");
+  fpt_tensor tensor = 0;
+  fpt_module object = 0;
+  for (const char* name : {"", "   "}) {
+    const auto length = static_cast<int64_t>(std::strlen(name));
+    for (const fpt_status status : {fpt_module_call(module, name, length, nullptr, 0, nullptr, 0, nullptr),
+                                    fpt_module_call_tensor(module, name, length, nullptr, 0, &tensor),
+                                    fpt_module_create(&object, module, name, length, nullptr, 0)})
+      EXPECT_FAILS(outcome(status), FPT_ERR_HOOK, "the name of the function to call is empty");
+  }
   EXPECT_EQ(runner->done, "");
 }
 
@@ -175,13 +174,13 @@ TEST_F(RunnerTest, GetsAListAsOne) {
   ASSERT_OK(outcome(fpt_wrap_add(wrap, &second)));
   test::Tensor output;
   ASSERT_OK(outcome(fpt_module_forward_wrap(module, wrap, &output.handle, 0)));
-  EXPECT_EQ(runner->done, "forward_list 2 0");
+  EXPECT_EQ(runner->done, "call ftn_pytorch_forward 2 0 list tensor");
   EXPECT_EQ(fpt_tensor_is_set(output.handle), 1);
   int32_t completed = -1;
   double loss = -1;
   const test::Tensor target(out(y));
   ASSERT_OK(outcome(fpt_module_train_wrap(module, wrap, target.handle, &completed, &loss)));
-  EXPECT_EQ(runner->done, "train 2 1 list");
+  EXPECT_EQ(runner->done, "train ftn_pytorch_train 2 1 list");
   EXPECT_EQ(completed, 1);
   EXPECT_EQ(loss, 0.5);
   fpt_wrap_free(wrap);

@@ -47,8 +47,8 @@ TEST(DirectPlugin, WhatLibtorchThrowsIsAFailureOfTheLibrary) {
       FPT_ERR_PYTHON, "RuntimeError: The size of tensor a (2) must match the size of tensor b (3)");
   fpt_arg negative = test::in(-1);
   std::vector<fpt_arg> inputs = {negative};
-  EXPECT_FAILS(test::outcome_of([&] { torch_side().functions(false)->call("eye", {inputs.data(), 1}, {}); }),
-               FPT_ERR_PYTHON, "eye of torch: RuntimeError: n must be greater or equal to 0, got -1");
+  EXPECT_FAILS(test::outcome_of([&] { torch_side().functions(false)->run({"eye", inputs}); }), FPT_ERR_PYTHON,
+               "eye of torch: RuntimeError: n must be greater or equal to 0, got -1");
 }
 
 TEST(DirectPlugin, ItsWarningsAreThoseOfTheLibrary) {
@@ -56,7 +56,7 @@ TEST(DirectPlugin, ItsWarningsAreThoseOfTheLibrary) {
   set_warning_handler([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
   std::vector<float> x = {1};
   fpt_arg input = test::in(x);
-  loaded("direct_counter.pt")->call("keep", {&input, 1}, {});
+  loaded("direct_counter.pt")->run({"keep", {&input, 1}});
   set_warning_handler(nullptr);
   EXPECT_NE(warned.find("keep of direct_counter kept input 1"), std::string::npos) << warned;
 }

@@ -6,7 +6,7 @@ namespace fpt::test {
 namespace {
 
 OptimizerSettings optimizer_of(const char* name, std::vector<fpt_arg> settings) {
-  return optimizer_settings(name, {settings.data(), static_cast<int32_t>(settings.size())});
+  return optimizer_settings(name, settings);
 }
 
 TEST(OptimizerSettings, AreThoseOfTorch) {

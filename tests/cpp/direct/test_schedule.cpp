@@ -31,9 +31,7 @@ std::vector<double> rates_of(const Schedule& schedule, const Case& wanted) {
   return rates;
 }
 
-std::optional<Schedule> made(std::vector<fpt_arg> inputs) {
-  return schedule_of({inputs.data(), static_cast<int32_t>(inputs.size())});
-}
+std::optional<Schedule> made(std::vector<fpt_arg> inputs) { return schedule_of(inputs); }
 
 TEST(Schedule, HasTheRatesOfTorch) {
   std::ifstream file("direct_schedules.txt");

@@ -8,9 +8,7 @@
 namespace fpt::test {
 namespace {
 
-std::optional<Schedule> made(std::vector<fpt_arg> inputs) {
-  return schedule_of({inputs.data(), static_cast<int32_t>(inputs.size())});
-}
+std::optional<Schedule> made(std::vector<fpt_arg> inputs) { return schedule_of(inputs); }
 
 TEST(ScheduleOptions, ThatAreOddAreLeftToPython) {
   EXPECT_TRUE(made({in("StepLR"), named("step_size", in(2))}));

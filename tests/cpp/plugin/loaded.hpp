@@ -52,9 +52,7 @@ class Loaded {
   double loss = -1;
 
  private:
-  static direct::Inputs list(const std::vector<fpt_arg>& inputs) {
-    return {inputs.data(), static_cast<int32_t>(inputs.size())};
-  }
+  static direct::Inputs list(const std::vector<fpt_arg>& inputs) { return inputs; }
 };
 
 }  // namespace fpt::test

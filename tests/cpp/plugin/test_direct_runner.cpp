@@ -27,22 +27,22 @@ class Model {
   Runner* operator->() const { return runner_.get(); }
 
   test::Outcome forward(std::vector<fpt_arg> inputs, std::vector<fpt_arg> outputs, int64_t* results = nullptr) const {
-    return outcome_of([&] { runner_->forward(args(inputs), {args(outputs), results}, 0); });
+    return outcome_of([&] { runner_->run({forward_hook, inputs, {outputs, results}}); });
   }
   test::Outcome call(const std::string& name, std::vector<fpt_arg> inputs = {}, std::vector<fpt_arg> outputs = {},
                      int64_t* results = nullptr) const {
-    return outcome_of([&] { runner_->call(name, args(inputs), {args(outputs), results}); });
+    return outcome_of([&] { runner_->run({name, inputs, {outputs, results}}); });
   }
   test::Outcome train(std::vector<fpt_arg> inputs, std::vector<fpt_arg> targets, Training* training = nullptr) const {
-    return outcome_of([&] {
-      const Training step = runner_->train(args(inputs), args(targets), false);
-      if (training) *training = step;
-    });
+    Training unused, *said = training ? training : &unused;
+    return outcome_of([&] { runner_->run({train_hook, inputs, {}, 0, false, targets, said}); });
+  }
+  TensorPtr of_list(Args inputs) const {
+    TensorPtr made;
+    return runner_->run({forward_hook, inputs, {{}, nullptr, &made}, 0, true}), made;
   }
 
  private:
-  static Args args(std::vector<fpt_arg>& list) { return {list.data(), static_cast<int32_t>(list.size())}; }
-
   std::unique_ptr<Runner> runner_;
 };
 
@@ -124,10 +124,9 @@ TEST_F(DirectRunnerTest, NoOutputIsWrittenWhereTheTensorIsRefused) {
   const auto runner = torch_side().load(file_of("two"), ModelKind::torchscript, {}, {});
   std::vector<fpt_arg> inputs = {in(x), in(x)}, outputs = {out(y), out(z)};
   TensorPtr made;
-  EXPECT_FAILS(outcome_of([&] { runner->forward({inputs.data(), 2}, {{outputs.data(), 2}, nullptr, &made}, 0); }),
+  EXPECT_FAILS(outcome_of([&] { runner->run({forward_hook, inputs, {outputs, nullptr, &made}}); }),
                FPT_ERR_RESULT_COUNT, "returned 2 results, but one tensor is expected");
-  EXPECT_EQ(y, Doubles(6, -1));
-  EXPECT_EQ(z, Doubles(6, -1));
+  EXPECT_TRUE(y == Doubles(6, -1) && z == Doubles(6, -1));
 }
 
 TEST_F(DirectRunnerTest, NumbersAndTextsAreResultsToo) {
@@ -175,7 +174,7 @@ TEST_F(DirectRunnerTest, AResultThatIsAnInputAgainAndAgainIsOwnedByItsMemoryAlon
   store_tensor(&tensor, Tensor::of_memory(array_of(in(*memory)), memory, false));
   for (int call = 0; call < 200000; ++call) {
     fpt_arg input = tensor_argument(tensor);
-    store_tensor(&tensor, model->forward_list({&input, 1}, 0));
+    store_tensor(&tensor, model.of_list({&input, 1}));
   }
   EXPECT_EQ(tensor_at(tensor)->array().data, memory->data());
   EXPECT_EQ(tensor_at(tensor)->owner(), memory);
@@ -188,16 +187,15 @@ TEST_F(DirectRunnerTest, ResultsAndTensorsOutliveTheModel) {
     const Model model("weighted");
     ASSERT_OK(model.forward({in(x)}, {}, &results));
     fpt_arg input = in(x);
-    store_tensor(&tensor, model->forward_list({&input, 1}, 0));
+    store_tensor(&tensor, model.of_list({&input, 1}));
   }
   EXPECT_EQ(static_cast<double*>(results_table().at(results).memory(1, FPT_FLOAT64, 1).data)[5], 36);
   EXPECT_EQ(static_cast<double*>(tensor_at(tensor)->array().data)[5], 36);
 }
 
 TEST_F(DirectRunnerTest, AListGivesOneTensor) {
-  std::vector<fpt_arg> inputs = {in(x), in(x)};
-  EXPECT_FAILS(outcome_of([&] { Model("two")->forward_list({inputs.data(), 2}, 0); }), FPT_ERR_RESULT_COUNT,
-               "returned 2 results");
+  fpt_arg inputs[] = {in(x), in(x)};
+  EXPECT_FAILS(outcome_of([&] { Model("two").of_list({inputs, 2}); }), FPT_ERR_RESULT_COUNT, "returned 2 results");
 }
 
 TEST_F(DirectRunnerTest, ACopyIsTakenOver) {
@@ -359,8 +357,10 @@ TEST_F(DirectRunnerTest, HasNoCheckpoints) {
 
 TEST_F(DirectRunnerTest, LeavesObjectsToPython) {
   const Model model("two");
-  EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_averaged", {}); }), FPT_ERR_HOOK, "backend=\"python\"");
-  EXPECT_FAILS(outcome_of([&] { model->create("ftn_pytorch_optimizer", {}); }), FPT_ERR_ARGUMENT, "no parameter of");
+  EXPECT_FAILS(outcome_of([&] { create(*model.operator->(), "ftn_pytorch_averaged", {}); }), FPT_ERR_HOOK,
+               "backend=\"python\"");
+  EXPECT_FAILS(outcome_of([&] { create(*model.operator->(), "ftn_pytorch_optimizer", {}); }), FPT_ERR_ARGUMENT,
+               "no parameter of");
 }
 
 TEST_F(DirectRunnerTest, DerivativesAreThoseOfTheMethod) {

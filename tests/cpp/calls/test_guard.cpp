@@ -2,7 +2,7 @@
 #include <cfenv>
 #include <stdexcept>
 
-#include "guard.hpp"
+#include "calls/guard.hpp"
 #include "support.hpp"
 
 namespace fpt {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "guard.hpp"
+#include "calls/guard.hpp"
 
 #include <exception>
 #include <new>
