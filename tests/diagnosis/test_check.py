@@ -295,8 +295,7 @@ def test_a_saved_recording_is_described_unless_it_is_damaged(run, recording) -> 
     assert lines[0].startswith("closure.ftr: recorded from closure.py, torch 2.") and "bytes" in lines[0]
     assert lines[1].startswith("  ftn_pytorch_forward(x float32 (B, 16)): ") and "operators" in lines[1]
     assert lines[2].startswith("  ftn_pytorch_train(x float32 (B, 16), target float32 (B, 4)): ")
-    assert lines[4].startswith("numbers of optimizers: optimizer.0.lr = 0.1")
-    assert lines[-1].endswith(" operators fit") and "runs it" in lines[-1]
+    assert lines[4].startswith("numbers of optimizers: optimizer.0.lr = 0.1") and lines[-1].endswith("operators fit")
     listed = run("check", recording, "--operators").stdout.splitlines()
     assert "       1 aten::mse_loss" in listed and set(lines) < set(listed)
     report = json.loads(run("check", recording, "--json").stdout)
