@@ -18,6 +18,7 @@ from . import comparison
 from .compiled_plan import Memory, Uncompilable, plan_of
 from .memory_spans import Overlaps
 from .operations import address_of
+from .recorder import ALONE
 from .tape import Tape
 
 _CHECKS = 3
@@ -31,31 +32,30 @@ class CompiledReplay:
 
     def __init__(self, replay: Any, tape: Tape, name: str, inputs: list[Any], tolerance: float) -> None:
         self._replay, self._tape, self._name, self._tolerance = replay, tape, name, tolerance
-        self._inputs = inputs
+        self._obstacle = ""
         self._compilation: Compilation | None = None
         self._code: Any = None
         self._checks = _CHECKS
         self._overlaps = Overlaps(tape)
+        self._writes = bool(tape.written or tape.written_inputs or tape.gradients_after)
+        try:
+            self._memory = Memory(tape, inputs)
+            self._plan = plan_of(tape, inputs, self._memory)
+        except Uncompilable as reason:
+            self._obstacle = str(reason)
 
     def start(self) -> None:
         """The recording is trusted: let the compiler begin."""
-        inputs, self._inputs = self._inputs, []
-        try:
-            self._memory = Memory(self._tape, inputs)
-            self._begin = time.perf_counter()
-            self._compilation = Compilation(plan_of(self._tape, inputs, self._memory))
-        except Uncompilable as reason:
-            self._stay(str(reason))
+        if self._obstacle:
+            self._stay(self._obstacle)
+            return
+        self._begin = time.perf_counter()
+        self._compilation = Compilation(self._plan)
 
     def run(self, args: tuple, named: dict[str, Any]) -> Any:
         """A tuple of tensors, or NotImplemented."""
-        if self._code is None:
-            if self._compilation is None or not self._compilation.wait(0):
-                return self._replay.run(args, named)
-            self._take(self._compilation)
-            return self._replay.run(args, named)
-        if self._checks:
-            return self._checked(args, named)
+        if not self.is_compiled():
+            return self._not_yet(args, named)
         given = self._replay.given(args, named)
         if given is NotImplemented:
             return given
@@ -92,6 +92,21 @@ class CompiledReplay:
     def wait(self, seconds: float) -> bool:
         """True once the compiler has ended."""
         return self._compilation is None or self._compilation.wait(seconds)
+
+    def _not_yet(self, args: tuple, named: dict[str, Any]) -> Any:
+        compilation = self._compilation
+        # one thread compares; the others go on with the recording, as does what is called by another comparison
+        if (self._code is None and (compilation is None or not compilation.wait(0))) or not ALONE.acquire(False):
+            return self._replay.run(args, named)
+        try:
+            if self._compilation is not None:
+                self._take(self._compilation)
+            if self._code is not None and self._writes and self._replay.is_shared:
+                # what another thread learns meanwhile would be taken back
+                self._stay("several threads call it")
+            return self._replay.run(args, named) if self._code is None else self._checked(args, named)
+        finally:
+            ALONE.release()
 
     def _take(self, compilation: Compilation) -> None:
         self._compilation = None

@@ -299,6 +299,8 @@ class RecordedFunction:
         variant.replay, variant.tape, variant.checks, variant.compared = replay, tape, self._checks, compared
         inputs = tensors_in(args, named)
         if (device := cuda_graphs.device_of(tape, inputs)) is not None:
+            if self._tolerance_of_code is not None:
+                log.info(f"{self.name} is not compiled: its tensors are on a GPU")
             if why := cuda_graphs.obstacle(tape, inputs, device):
                 log.info(f"{self.name}: no CUDA graph, because {why}")
             else:

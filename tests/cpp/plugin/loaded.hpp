@@ -52,7 +52,9 @@ class Loaded {
   double loss = -1;
 
  private:
-  static direct::Inputs list(const std::vector<fpt_arg>& inputs) { return inputs; }
+  static direct::Inputs list(const std::vector<fpt_arg>& inputs) {
+    return {inputs.data(), static_cast<int32_t>(inputs.size())};
+  }
 };
 
 }  // namespace fpt::test
