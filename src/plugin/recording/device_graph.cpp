@@ -22,6 +22,7 @@ namespace {
 
 constexpr int most_captures = 8;
 constexpr std::size_t most_graphs = 8;
+constexpr std::size_t most_places = 4;
 // libraries that torch calls prepare themselves in their first calls, which cannot be captured
 constexpr int calls_before = 2;
 // cuBLAS looks that far at how addresses are aligned, and memory of torch is aligned so
@@ -92,8 +93,9 @@ struct Captured {
 /// Graphs for one size of the batch.
 struct OfSize {
   int calls = 0;
-  Addresses addresses;  // for which there is a graph without buffers; those of the last call as long as there is none
-  std::unique_ptr<Captured> in_place, with_buffers;
+  Addresses last;
+  std::map<Addresses, std::unique_ptr<Captured>> in_place;
+  std::unique_ptr<Captured> with_buffers;
 };
 
 /// Memory for gradients that outlives a run; a gradient may have several names. Empty where one has none yet.
@@ -167,12 +169,13 @@ class DeviceGraphs::Graphs {
                  const std::map<std::string, at::Tensor>& arrays) {
     if (graphs_.size() == most_graphs && graphs_.count(batch) == 0) return nullptr;
     OfSize& of_size = graphs_[batch];
-    Addresses addresses = addresses_of(inputs_);
-    const bool is_in_place = addresses == of_size.addresses;
+    const Addresses addresses = addresses_of(inputs_);
+    const bool comes_again = addresses == std::exchange(of_size.last, addresses);
+    const bool is_in_place =
+        of_size.in_place.count(addresses) != 0 || (comes_again && of_size.in_place.size() < most_places);
     const bool are_aligned = std::all_of(addresses.begin(), addresses.end(),
                                          [](std::uintptr_t address) { return address % alignment == 0; });
-    if (!of_size.in_place) of_size.addresses = std::move(addresses);
-    std::unique_ptr<Captured>& captured = is_in_place ? of_size.in_place : of_size.with_buffers;
+    std::unique_ptr<Captured>& captured = is_in_place ? of_size.in_place[addresses] : of_size.with_buffers;
     const bool is_valid = captured && captured->graph->can_be_replayed();
     if (is_valid && captured->numbers == numbers && captured->settings == kernel_settings()) return captured.get();
     if (++of_size.calls <= calls_before) return nullptr;
