@@ -17,7 +17,7 @@ from .program import Program
 
 
 def main() -> int:
-    os.nice(10)  # the program that waits for this goes on meanwhile
+    os.nice(5)  # the program goes on meanwhile
     folder, plan = sys.argv[1], pickle.load(sys.stdin.buffer)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"{plan.key()}.pt2")
