@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-SLOT, NUMBER, LIST, VALUE, CONSTANT = range(5)
-"""Kinds of arguments, and of what a number is computed from."""
+SLOT, NUMBER, LIST, VALUE, NAME, CONSTANT = range(6)
+"""Kinds of arguments, and of what a number is computed from. A name is that of a constant of torch: pickle would look
+for such a constant in whichever module has imported torch."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,9 @@ class Step:
     name: str
     overload: str
     arguments: tuple[tuple[int, Any], ...]
-    """In the order of the schema, all of them: kind, and a slot, a number, a tuple of arguments, or a value. A number
-    is what a stack computes: pairs of a kind and what it is, or of a function of ``operator`` and how many it takes."""
+    """In the order of the schema, all of them: kind, and a slot, a number, a tuple of arguments, a value, or a name. A
+    number is what a stack computes: pairs of a kind and what it is, or of a function of ``operator`` and how many it
+    takes."""
     results: tuple[tuple[int, ...], ...]
     """Slots of each result, several for a list of tensors; -1 for what is no new tensor."""
 

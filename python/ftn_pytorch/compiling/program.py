@@ -9,7 +9,7 @@ import torch
 
 from ..system import private_names
 from .forms import Computed, form_of
-from .plan import CONSTANT, LIST, NUMBER, SLOT, Plan, Step
+from .plan import CONSTANT, LIST, NAME, NUMBER, SLOT, Plan, Step
 
 _ITEM = "aten::_local_scalar_dense"
 
@@ -66,6 +66,8 @@ def _value(argument: tuple[int, Any], slots: dict[int, Any], numbers: Any) -> An
         return [_value(each, slots, numbers) for each in what]
     if kind == NUMBER:
         return Computed(_computed(what, slots, numbers))
+    if kind == NAME:
+        return getattr(torch, what)
     return what
 
 

@@ -116,6 +116,8 @@ def _argument(value: Any) -> tuple[int, Any]:
         return plan.NUMBER, tuple(map(_part, formula_of(value)))
     if isinstance(value, list) and any(isinstance(each, (Slot, Number)) for each in value):
         return plan.LIST, tuple(map(_argument, value))
+    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+        return plan.NAME, str(value).removeprefix("torch.")
     return plan.VALUE, value
 
 
