@@ -74,6 +74,7 @@ CALLS = {
     "pack": [(0, "closure.py", *SHAPES, "-o", "made/closure.pack")],
     "lint": [(0, "program.f90")],
     "plot": [(2, "run"), (0, "run", "-o", "made/picture")],
+    "modules": [(0,)],
     "new": [(0, "made/project")],
 }
 """How each command is called, and its exit code: hooks that log are called, and cannot be recorded."""

@@ -31,7 +31,7 @@ def test_python_has_all_but_what_is_for_others() -> None:
     assert set(fields) == set(OPTIONS) - {"config", "backend", "per"}
     for name, default in fields.items():
         row = OPTIONS[name]
-        if name in ("device", "compile", "compile_backend"):
+        if name in ("device", "compile", "compile_backend", "record"):
             continue  # completed by Options.of, or by the core
         assert default == VALUE_OF.get(row.default, row.default.strip('"')), name
 

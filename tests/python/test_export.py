@@ -161,7 +161,7 @@ def test_usage_is_told(capsys):
         with pytest.raises(SystemExit) as exit:
             __main__.main(arguments)
         assert exit.value.code == 2
-    assert "--version, --prefix, --cmakedir, --pkgconfigdir, doctor, check, bench, export" in capsys.readouterr().err
+    assert "--version, --prefix, --cmakedir, --pkgconfigdir, doctor, check, export" in capsys.readouterr().err
 
 
 def test_scalars_and_types_of_inputs():

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording import cuda_graphs, device_turns  # noqa: E402
+from ftn_pytorch.recording import cuda_graphs, device_turns, memory_spans  # noqa: E402
 
 nn = torch.nn
 HOST = torch.device("cpu")
@@ -274,7 +274,7 @@ def test_a_capture_that_fails_changes_nothing(turns, text):
 
 def test_memory_of_many_tensors():
     memory = torch.zeros(100)
-    spans = cuda_graphs.Spans([memory[10:20], memory[15:30], memory[50:60], memory[70:70]])
+    spans = memory_spans.Spans([memory[10:20], memory[15:30], memory[50:60], memory[70:70]])
     for begin, end, is_met in (
         (0, 10, False),
         (0, 11, True),

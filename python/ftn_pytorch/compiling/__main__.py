@@ -34,7 +34,7 @@ def make(plan: Plan, path: str) -> None:
     private_names.compile_without_workers()
     tensors = [each.empty() for each in plan.memory]
     if plan.numbers:
-        tensors.append(torch.zeros(plan.numbers, dtype=torch.float64))
+        tensors.append(torch.zeros(plan.numbers, dtype=torch.float64, device="cpu"))
     with torch.no_grad():
         program = torch.export.export(Program(plan), tuple(tensors), strict=False)
     unfinished = f"{path.removesuffix('.pt2')}.{os.getpid()}.pt2"

@@ -25,7 +25,7 @@ class Memory:
     dtype: Any
 
     def empty(self) -> Any:
-        return torch.empty_strided(self.shape, self.stride, dtype=self.dtype)
+        return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="cpu")
 
 
 def memory_of(tensor: Any) -> Memory:

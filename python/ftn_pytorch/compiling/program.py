@@ -80,7 +80,7 @@ def _computed(formula: tuple[tuple[Any, Any], ...], slots: dict[int, Any], numbe
         elif kind == SLOT:
             stack.append(slots[what].reshape(()).double())
         elif kind == CONSTANT:
-            stack.append(torch.full((), what, dtype=torch.float64))
+            stack.append(torch.full((), what, dtype=torch.float64, device="cpu"))
         else:
             operands = [stack.pop() for _ in range(what)]
             stack.append(kind(*operands[::-1]))

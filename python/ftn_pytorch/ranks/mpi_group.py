@@ -16,6 +16,7 @@ from torch import distributed
 from torch.distributed import ReduceOp
 
 from ..errors import FtnPytorchError
+from ..system import private_names
 from ..system.tensor_bytes import bytes_of
 from . import failed_calls, sums
 from .communicator import Communicator
@@ -176,11 +177,9 @@ def _refused(name: str) -> Callable[..., Any]:
     return refuse
 
 
-# As torch before 2.13 calls them.
 for _former, _name in {
-    "_allgather_base": "all_gather_single",
+    **private_names.FORMER_COLLECTIVES,
     "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
-    "_reduce_scatter_base": "reduce_scatter_single",
     "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced",
 }.items():
     setattr(MpiGroup, _former, getattr(MpiGroup, _name))

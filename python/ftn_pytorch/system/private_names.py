@@ -92,6 +92,9 @@ def any_batch_size() -> contextlib.AbstractContextManager:
     return config.patch(**{_ANY_SIZE.name: True})
 
 
+FORMER_COLLECTIVES = {"_allgather_base": "all_gather_single", "_reduce_scatter_base": "reduce_scatter_single"}
+"""Methods of process groups as torch before 2.13 calls them."""
+
 # ---- torch.compile
 
 _COMPILE = "compile= of load cannot be used"
