@@ -283,8 +283,8 @@ def test_memory_of_many_tensors():
         (55, 56, True),
         (60, 99, False),
     ):
-        assert spans.meet(*cuda_graphs.span_of(memory[begin:end])) == is_met
-    assert not spans.meet(*cuda_graphs.span_of(memory[15:15]))
+        assert spans.meet(*memory_spans.span_of(memory[begin:end])) == is_met
+    assert not spans.meet(*memory_spans.span_of(memory[15:15]))
 
 
 def test_turns_without_a_plugin_that_can_be_opened(monkeypatch):
