@@ -19,7 +19,6 @@ from .program import Program
 def main() -> int:
     os.nice(5)  # the program goes on meanwhile
     folder, plan = sys.argv[1], pickle.load(sys.stdin.buffer)
-    os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"{plan.key()}.pt2")
     # ranks of a node, and the next run of the program, ask for the same
     with FileLock(f"{path}.lock"):

@@ -76,8 +76,9 @@ def sgd(
 
 def form_of(name: str, overload: str, given: dict[str, Any]) -> Callable[[], Any] | None:
     """What does the same as an operator with these arguments; None where the operator itself is to be called."""
+    is_lerp = name in ("aten::lerp", "aten::lerp_") and overload == "Scalar" and isinstance(given["weight"], Computed)
     given = {key: value.tensor if isinstance(value, Computed) else value for key, value in given.items()}
-    if name in ("aten::lerp", "aten::lerp_") and overload == "Scalar" and hasattr(given["weight"], "to"):
+    if is_lerp:
         lerp = getattr(given["self"], name.removeprefix("aten::"))
         return lambda: lerp(given["end"], given["weight"].to(given["self"].dtype))
     if name not in _FUSED or given["grad_scale"] is not None or given["found_inf"] is not None:

@@ -148,10 +148,10 @@ def both_ways(call: Call, checked: Checked, tolerance: float, looks: bool) -> tu
             return result, "an operation fails in the recording" if fails else None
         found, left = filled((tape.template, [value for _, value in tape.left]), found)
         expected = [(place, place.expected(old, value)) for (place, old), value in zip(before.places, left)]
-        found = found, _compared(expected)
+        found = found, compared(expected)
         if around.have_changed() or not after.has_drawn_the_same():
             return result, OTHERS
-        difference = _difference(after, result, found, tolerance)
+        difference = difference_of(after, result, found, tolerance)
         if difference and recorder is not None:
             before.restore()
             again = extension.module().Replay(args, call.named, tape)
@@ -166,17 +166,20 @@ def both_ways(call: Call, checked: Checked, tolerance: float, looks: bool) -> tu
     return result, difference
 
 
-def _compared(places: list[tuple[Any, Any]]) -> list[Any]:
+def compared(places: list[tuple[Any, Any]]) -> list[Any]:
+    """What is left in places, without what no run has to leave alike."""
     return [value for place, value in places if place.is_compared]
 
 
-def _difference(after: State, result: Any, found: Any, tolerance: float) -> str:
-    left = _compared(after.places)
+def difference_of(after: State, result: Any, found: Any, tolerance: float, origin: str = "the recording") -> str:
+    """In what two runs differ, empty if in nothing. after, result: of the first; found: what the second, which comes
+    from ``origin``, has returned and left. What both change is as the second one has left it."""
+    left = compared(after.places)
     both = itertools.zip_longest(parts((result, left)), parts(found), fillvalue="nothing")
     pairs = [("a result", *pair) for pair in both]
     for name, value, again in (*pairs, *after.numbers()):
         if not is_same(value, again, tolerance):
-            return f"{name} is {unlike(value, again)}"
+            return f"{name} is {_unlike(value, again, origin)}"
     return ""
 
 
@@ -211,7 +214,7 @@ class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore
                 "in no fixed order does: allow for that with recorded(tolerance=...); "
             )
         value, other = pairs[0]
-        return f"{step.name} ({step.place}) gives {unlike(value, other)}; "
+        return f"{step.name} ({step.place}) gives {_unlike(value, other)}; "
 
 
 def _copies(result: Any) -> list[Any]:
@@ -247,9 +250,9 @@ def _told(failure: Exception) -> str:
     return TOO_LITTLE if is_of_memory(failure) else f"the recording fails: {str(failure).partition(chr(10))[0]}"
 
 
-def unlike(value: Any, other: Any) -> str:
+def _unlike(value: Any, other: Any, origin: str = "the recording") -> str:
     """Two values, and how far tensors are from each other, where that can be said."""
-    text = f"{_shown(value)}, and {_shown(other)} from the recording"
+    text = f"{_shown(value)}, and {_shown(other)} from {origin}"
     tensors = [each for each in (value, other) if isinstance(each, torch.Tensor)]
     if len(tensors) < 2 or value.shape != other.shape or value.numel() < 2 or not value.is_floating_point():
         return text

@@ -158,14 +158,9 @@ class CompiledReplay:
         of_recording = [gradient for _, gradient in after.gradients]
         if _shared([*around, *expected, *of_recording]) != _shared([*around, *results, *gradients]):
             return "a result shares its memory with something that is there, or with another result"
-        pairs = [("a result", *pair) for pair in zip(expected, results)]
-        for what, one, other in (*pairs, *after.numbers()):
-            if not comparison.is_same(one, other, self._tolerance):
-                text = (
-                    f"{what} is {comparison.unlike(one, other)}: more than tolerance={self._tolerance:g} of the largest"
-                )
-                return text.replace("from the recording", "as compiled code")
-        return ""
+        found = results, comparison.compared(after.places)
+        text = comparison.difference_of(after, expected, found, self._tolerance, "compiled code")
+        return text and f"{text}: more than tolerance={self._tolerance:g} of the largest"
 
 
 def _shared(tensors: list[Any]) -> list[int]:
