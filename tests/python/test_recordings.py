@@ -69,6 +69,29 @@ def test_what_no_file_can_hold(tmp_path, function, names, reason):
     assert failure.value.status == "HOOK" and not os.path.exists(path)
 
 
+def test_numbers_of_an_optimizer_that_no_file_can_name(tmp_path):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    @recorded
+    def step(x):
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    path = str(tmp_path / "net.ftr")
+    ready(step)
+    with pytest.raises(FtnPytorchError, match="it uses 'lr' of an optimizer that no name of the script leads to"):
+        save_recording(path, {"step": step}, {"net": net})
+    optimizer.param_groups[0]["lr"] = 0.0
+    with pytest.raises(FtnPytorchError, match="it uses 'lr' of an optimizer, which is 0 now"):
+        save_recording(path, {"step": step}, {"net": net, "optimizer": optimizer})
+    assert not os.path.exists(path)
+    optimizer.param_groups[0]["lr"] = 0.2
+    assert save_recording(path, {"step": step}, {"net": net, "optimizer": optimizer})
+
+
 def test_what_is_not_recorded(tmp_path):
     path = str(tmp_path / "net.ftr")
     with pytest.raises(FtnPytorchError, match="it is not recorded"):

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ..errors import is_of_memory
-from ..values.optimizer_settings import is_live, sources_of
+from ..values.optimizer_settings import Source, is_live, sources_of
 from .operations import Operation, Slot, address_of, parameters_of
 from .recorder import TOO_LITTLE, Recorder, Unrecordable
 from .traced_numbers import CONSTANT, NUMBER, SLOT, Branch, Number, Trace, renumbered
@@ -29,6 +29,8 @@ class Steps:
     """The operations of one step of an optimizer, and of a trial of it with other numbers."""
 
     optimizer: Any
+    sources: list[Source]
+    """As the step finds them: a scheduler behind it may make a number zero, which is none of them."""
     begin: int
     trace: Trace
     trial: list[Operation]
@@ -88,8 +90,9 @@ class Trials:
         finally:
             recorder.trace = None
         recorder.trace = trace = Trace()
-        self.steps.append(Steps(optimizer, len(recorder.operations), trace, trial, tried))
-        for place, source in enumerate(sources_of(optimizer)):
+        sources = sources_of(optimizer)
+        self.steps.append(Steps(optimizer, sources, len(recorder.operations), trace, trial, tried))
+        for place, source in enumerate(sources):
             self._traced.append((source.group, source.key, source.group[source.key]))
             source.put(trace.begin(source.value(), NUMBER, place))
 
@@ -163,8 +166,7 @@ def find(steps: Steps, recorder: Recorder, listed: list[tuple]) -> list[Branch]:
     one, other = steps.trace, steps.tried
     if [each.operator for each in made] != [each.operator for each in steps.trial] or one.ways() != other.ways():
         raise Unrecordable(f"which operators the step of {name} calls depends on its numbers")
-    sources = sources_of(steps.optimizer)
-    places = [_place(source, listed) for source in sources]
+    places = [_place(source, listed) for source in steps.sources]
     known: dict[tuple[str, str], Any] = {}
     for a, b, formula in zip(one.values, other.values, one.formulas):
         known.setdefault((a.hex(), b.hex()), formula)
@@ -183,7 +185,7 @@ def find(steps: Steps, recorder: Recorder, listed: list[tuple]) -> list[Branch]:
             are_lists = isinstance(value, list) and isinstance(tried, list) and len(value) == len(tried)
             found = [number_of(*pair) for pair in (zip(value, tried) if are_lists else [(value, tried)])]
             if None in found:
-                keys = ", ".join(sorted({source.key for source in sources}))
+                keys = ", ".join(sorted({source.key for source in steps.sources}))
                 what = f"{real.name} in the step of {name} is given what depends on {keys}"
                 raise Unrecordable(f"{what} in a way that is not known")
             real.arguments[place] = found if are_lists else found[0]

@@ -17,6 +17,7 @@ from ..recording.tape import Tape
 from ..recording.traced_numbers import CONSTANT
 from ..system import private_names
 from ..values import dtypes, plain
+from ..values.optimizer_settings import is_setting
 from ..values.results import parts_of
 
 REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
@@ -230,6 +231,8 @@ def _number(source: tuple, kept: Kept) -> tuple:
         return "count", source[0].detach(), int(source[1])
     group, key, item = source
     name = kept.numbers.get((id(group), key, item))
+    if name is None and not is_setting(group[key]):
+        raise Unsavable(f"it uses {key!r} of an optimizer, which is 0 now: save it while that is another number")
     if name is None:
         raise Unsavable(f"it uses {key!r} of an optimizer that no name of the script leads to")
     return "setting", name
