@@ -10,6 +10,7 @@
 #include "observe/log.hpp"
 #include "python/interpreter.hpp"
 #include "python/lock_keeper.hpp"
+#include "script/script_use.hpp"
 #include "torch/framework.hpp"
 #include "torch/torch_location.hpp"
 #include "values/procedure_calls.hpp"
@@ -51,6 +52,10 @@ PyObject* make_module() {
   module.def(
       "lock_is_kept", [] { return fpt::lock_is_kept(); },
       "Whether a thread of the program keeps Python's lock between its calls.");
+  module.def(
+      "runner_in_call",
+      [] { return fpt::runner_in_call ? py::reinterpret_borrow<py::object>(fpt::runner_in_call) : py::none(); },
+      "The runner of the script whose function this thread of the program calls, None outside of calls.");
   module.def("torch_access", [] { return fpt::torch_report(); }, "How the library looks into tensors, one line.");
   module.def("outputs_of_procedure", &fpt::outputs_of_procedure, py::arg("name"),
              "Number of tensors that a procedure of the program makes.");

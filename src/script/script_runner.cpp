@@ -106,6 +106,8 @@ class StreamUse {
 
 }  // namespace
 
+__thread PyObject* runner_in_call = nullptr;
+
 std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file, const Options& options, Args given,
                                            Args config) {
   if (!is_started()) ensure_started();

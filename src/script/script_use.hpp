@@ -10,14 +10,22 @@
 
 namespace fpt {
 
+/// The Python object of the script that this thread calls, null for none. As `own_state`, for a call costs no function.
+extern __thread PyObject* runner_in_call __attribute__((tls_model("initial-exec")));
+
 /// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.
 class ScriptRunner::InCall {
  public:
-  explicit InCall(ScriptRunner& runner) : runner_(runner), call_(runner.turns_), modes_(runner.number_) {
+  explicit InCall(ScriptRunner& runner)
+      : runner_(runner),
+        call_(runner.turns_),
+        modes_(runner.number_),
+        outer_(std::exchange(runner_in_call, runner.script_.runner.get())) {
     ++calls_running;
   }
   ~InCall() {
     --calls_running;
+    runner_in_call = outer_;
     if (runner_.turns_.calls() > 1 || !std::exchange(runner_.has_garbage_, false)) return;
     std::exchange(runner_.retired_, {}).clear();  // destroying them may run Python code that comes back here
     runner_.collect_garbage();
@@ -30,6 +38,7 @@ class ScriptRunner::InCall {
   ScriptRunner& runner_;
   const Turns::Call call_;
   const ModesOfScript modes_;
+  PyObject* const outer_;
 };
 
 /// Reads or replaces all state: with the lock, and while no other thread calls.

@@ -101,18 +101,27 @@ contains
 
    !> Two modules of this process have communicators of their own
    subroutine several_communicators()
-      type(torch_pymodule) :: all_ranks, alike, lone
+      type(torch_pymodule) :: all_ranks, alike, lone, neither
       type(MPI_Comm) :: copied
       character(:), allocatable :: errmsg
-      integer :: numbers(2), stat
+      integer :: stat
       real(real64) :: difference
 
       call all_ranks%load(script("ranks.py"), communicator=MPI_COMM_WORLD)
       call lone%load(script("ranks.py"), communicator=MPI_COMM_SELF)
       call expect_numbers(all_ranks, "numbers_at_load", rank, ranks, "at the load of the first")
       call expect_numbers(lone, "numbers_at_load", 0, 1, "at the load of the second")
-      call lone%call("numbers_now", outputs=[torch_out(numbers)], stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "after load it is unclear", errmsg, "have 2 communicators")
+      call expect_numbers(all_ranks, "numbers_now", rank, ranks, "in a call of the first")
+      call expect_numbers(lone, "numbers_now", 0, 1, "in a call of the second")
+      call neither%load(script("ranks.py"), stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "in one without any", errmsg, "have 2 communicators")
+      call all_ranks%call("train_without_samples", outputs=[torch_out(difference)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "averages over all ranks", errmsg)
+      call lone%call("train_without_samples", outputs=[torch_out(difference)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "averages over one", errmsg)
+      call all_ranks%call("average_of_all")
+      call lone%call("average_of_all", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "other ranks than those of a network", errmsg, "a network of its own")
       call lone%checkpoint("test_ranks_mpi_lone%r_"//achar(iachar("0") + rank), stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "a module has its own rank in %r", errmsg)
       call lone%free()
@@ -122,6 +131,8 @@ contains
       call alike%load(script("ranks.py"), communicator=copied)
       call alike%call("train_without_samples", outputs=[torch_out(difference)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "another communicator of the same ranks", errmsg)
+      call alike%call("average_of_all", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "a network of both", errmsg)
       call alike%free()
       call MPI_Comm_free(copied)
       call lone%load(script("ranks.py"), communicator=MPI_COMM_SELF)

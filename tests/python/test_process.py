@@ -29,6 +29,7 @@ def host(monkeypatch):
     module.version = lambda: "0.1.0"
     module.warn = module.warnings.append
     module.log_level = lambda: 0
+    module.runner_in_call = lambda: None
     monkeypatch.setitem(sys.modules, "_ftn_pytorch", module)
     return module
 

@@ -374,3 +374,10 @@ def test_without_the_reader_a_file_is_refused(file, monkeypatch):
         with pytest.raises(FtnPytorchError, match="which cannot be run here: it is missing: build it") as failure:
             load(file)
         assert failure.value.status == "IMPORT"
+
+
+def test_without_the_plug_in_a_file_is_refused(file, monkeypatch):
+    monkeypatch.setattr(extension, "plugin", lambda: "")
+    with pytest.raises(FtnPytorchError, match="cannot be run here: there is no libftn_pytorch_direct.so") as failure:
+        load_recording(file)
+    assert failure.value.status == "IMPORT"

@@ -35,8 +35,6 @@ _MOST_WORDS = 1 << 28
 # What an ended rank has sent may still be under way.
 _GRACE = 2.0
 
-_numbers = itertools.count()
-
 
 class Communicator:
     """An intra-communicator of the program, by its integer handle of Fortran (``comm%MPI_VAL`` of mpi_f08).
@@ -69,9 +67,9 @@ class Communicator:
         """Averages of each network over the ranks; see ``sums``."""
         self.roll: list[float] = []
         """Node and process of each rank, once they are known."""
-        self.number = next(_numbers)
-        """Of the communicators of this process, in the order in which they were met."""
         self._holders: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.alike: weakref.WeakSet[Communicator] = weakref.WeakSet()
+        """Others that were found to have its ranks, in its order."""
 
     def is_held(self) -> bool:
         """False once the modules that were loaded with it are gone: the program may free it, and another one gets its
@@ -291,7 +289,7 @@ _at_work = threading.local()
 
 @contextlib.contextmanager
 def of_module(own: Communicator | None) -> Iterator[None]:
-    """``current`` is the communicator of a module meanwhile, if it has one: while it is loaded, or writes state."""
+    """``at_work`` is the communicator of a module meanwhile, if it has one: while it is loaded, or writes state."""
     before = getattr(_at_work, "one", None)
     _at_work.one = before if own is None else own
     try:
@@ -328,39 +326,49 @@ def are_there() -> bool:
     return len(_known) > 0
 
 
-def _met() -> list[Communicator]:
-    return [each for each in _known if each.is_held()]
-
-
-def of_one_group() -> Communicator | None:
-    """``current``, or the one that was met first where all usable ones have the same ranks in the same order."""
-    known = usable()
-    if len(known) > 1:
-        known.sort(key=lambda each: each.number)
-        group = known[0].group()
-        same = all(each.has(group) for each in known[1:])
-        mpi.call("mpi_group_free_", _LOAD, ctypes.c_int32(group))
-        if not same:
-            return current()
-    return known[0] if known else None
-
-
-def usable() -> list[Communicator]:
-    """That of the module at work, else those of this process, without those that cannot be used any more."""
+def at_work() -> Communicator | None:
+    """That of the module which this thread loads, calls, or writes the state of; None for a module without one."""
     one = getattr(_at_work, "one", None)
-    return [one] if one is not None else [each for each in _met() if each.is_usable()] or _met()
+    host = process.host()
+    return getattr(host.runner_in_call(), "communicator", None) if one is None and host is not None else one
+
+
+def meant() -> list[Communicator]:
+    """``at_work``, else those of this process, without those that cannot be used any more."""
+    if (one := at_work()) is not None:
+        return [one]
+    met = [each for each in _known if each.is_held()]
+    return [each for each in met if each.is_usable()] or met
+
+
+def require_at_work(ours: Communicator, purpose: str) -> None:
+    """ARGUMENT where the module at work has a communicator of other ranks than what it averages by."""
+    one = at_work()
+    if one is None or one is ours or one in ours.alike:
+        return
+    group = one.group()
+    is_alike = ours.has(group)
+    mpi.call("mpi_group_free_", purpose, ctypes.c_int32(group))
+    if not is_alike:
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"{purpose}: it averages over the ranks with which it began, as rank {ours.rank} of {ours.size}, and is "
+            f"called by a module whose communicator has others, as rank {one.rank} of {one.size}: give each of these "
+            "modules a network of its own, and recorded functions of its own",
+        )
+    ours.alike.add(one)
 
 
 def current() -> Communicator | None:
-    """That of the module at work, else the only one of this process; None without any. ARGUMENT if it is unclear."""
-    known = usable()
+    """The one that is ``meant``; None without any. ARGUMENT if it is unclear."""
+    known = meant()
     if len(known) > 1:
         listed = ", ".join(f"rank {each.rank} of {each.size}" for each in known)
         raise FtnPytorchError(
             "ARGUMENT",
-            f"the modules of this process have {len(known)} communicators (this is {listed}), and after load nothing "
-            "tells which one is meant: ask while the script is loaded, at its top or in ftn_pytorch_setup, and keep "
-            "the answer",
+            f"the modules of this process have {len(known)} communicators (this is {listed}), and nothing tells which "
+            "one is meant where no module with communicator= is loaded or called: ask in a function that the program "
+            "calls, and keep the answer",
         )
     return known[0] if known else None
 

@@ -153,7 +153,7 @@ def _calls_of_mpi(network: Any, parameters: list[Any]) -> sums.CallsOfMpi | None
         return _noted(known)
     if process_group.is_there():
         return None
-    ours = communicator.of_one_group()
+    ours = communicator.current()
     if ours is None or not all(each.is_cpu for each in parameters):
         return None
     _require_same(network, parameters, described, lambda text: ours.gather(text, purpose=_NAME))

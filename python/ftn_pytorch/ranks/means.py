@@ -65,12 +65,12 @@ def combine(flat: Any, operation: str, purpose: str) -> Any:
 
 
 def _is_alone(is_in_group: bool) -> bool:
-    return not is_in_group and communicator.of_one_group() is None and launcher.launched_rank_and_size()[1] < 2
+    return not is_in_group and communicator.current() is None and launcher.launched_rank_and_size()[1] < 2
 
 
 def _calls_of_mpi(is_in_group: bool) -> sums.CallsOfMpi | None:
     """The calls by MPI, None where a process group is there first. They stay so: a recording has it, on some rank."""
-    ours = communicator.of_one_group()
+    ours = communicator.current_if_clear() if is_in_group else communicator.current()
     if ours is not None and ours not in _calls and not is_in_group:
         _calls[ours] = sums.CallsOfMpi(ours, sums.NO_NETWORK)
     return None if ours is None else _calls.get(ours)

@@ -201,7 +201,7 @@ def usable_communicator(purpose: str) -> Communicator | None:
 
     ARGUMENT in a process that works for a rank, and in a job of several ranks without communicator and process group.
     """
-    ours = communicator.of_one_group()
+    ours = communicator.current()
     if isinstance(ours, NodeCommunicator):
         raise FtnPytorchError(
             "ARGUMENT", f'{purpose}: a worker of load(..., per="node") is no rank of MPI: load without per='

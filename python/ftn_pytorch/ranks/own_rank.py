@@ -25,8 +25,9 @@ def rank_and_size() -> tuple[int, int]:
 def rank() -> int:
     """Rank among those that train together, from 0 on; for scripts.
 
-    While a script is loaded it is that in the communicator of the load. Afterwards it is that in the only communicator
-    of the process, ARGUMENT if there are several. Without any the launcher of the job tells, and 0 outside of MPI.
+    While a script is loaded, or a function of it is called, it is that in the communicator of its load. A thread of
+    the script, or a module without one, has that of the only communicator of the process, ARGUMENT if there are
+    several. Without any the launcher of the job tells, and 0 outside of MPI.
     """
     communicator.current()
     return rank_and_size()[0]

@@ -82,7 +82,7 @@ def require_group(purpose: str) -> Any:
 
     if distributed.is_available() and distributed.is_initialized():
         # Which one is meant need not be clear where all have the ranks of the group.
-        if _made_for and not all(map(_is_of_group, communicator.usable())):
+        if _made_for and not all(map(_is_of_group, communicator.meant())):
             _require_group_of(communicator.current())
     elif communicator.current() is not None:
         init_process_group()

@@ -186,7 +186,7 @@ def operator() -> Any:
 
 def average_here(x: Any, number: int) -> Any:
     """The operator as a file has it: over the ranks of the communicator of this process. ARGUMENT without one."""
-    ours = communicator.of_one_group()
+    ours = communicator.current()
     if ours is None:
         raise FtnPytorchError(
             "ARGUMENT", "it averages over ranks: give the communicator of the ranks to load (communicator=)"
@@ -207,6 +207,7 @@ def _of_number(number: int) -> Communicator:
     handle = ctypes.c_int32(number & 0xFFFFFFFF).value
     found = communicator.held(handle)
     assert found is not None, "a module that averages is loaded"
+    communicator.require_at_work(found, MEAN if number >> 32 == NO_NETWORK else _AVERAGE)
     return found
 
 

@@ -54,7 +54,7 @@ def _exchanged(marks: list[float], values: Any, operation: str, purpose: str) ->
 
 def _refuse(alike: str, purpose: str) -> Any:
     """FORMAT. What told of it is the same on all ranks, so all come here."""
-    texts = process_group.texts_of_all(communicator.of_one_group(), alike, purpose)
+    texts = process_group.texts_of_all(communicator.current_if_clear(), alike, purpose)
     other = next((rank for rank, text in enumerate(texts) if text != texts[0]), 0)
     raise FtnPytorchError(
         "FORMAT",

@@ -14,7 +14,7 @@ from .._version import __version__
 from ..system import installation, private_names, process
 
 _NAME = "_ftn_pytorch_recording"
-_PLUGIN = "libftn_pytorch_direct.so"
+PLUGIN = "libftn_pytorch_direct.so"
 
 
 class _Found:
@@ -41,7 +41,7 @@ def obstacle() -> str:
 
 def plugin() -> str:
     """The library that runs saved recordings, beside the extension, which there must be; empty without it."""
-    path = os.path.join(os.path.dirname(module().__file__), _PLUGIN)
+    path = os.path.join(os.path.dirname(module().__file__), PLUGIN)
     return path if os.path.exists(path) else ""
 
 

@@ -14,7 +14,7 @@ from ..ranks import sums
 from ..recording import extension
 from ..recording.arguments import leaves
 from ..script.conventions import FORWARD, TRAIN
-from ..system import fair_lock, trial
+from ..system import fair_lock, installation, trial
 
 
 class _Read(NamedTuple):
@@ -160,7 +160,10 @@ def opened(path: str, device: str = "", starts_generator: bool = True) -> Any:
         raise FtnPytorchError(
             "IMPORT", f"{path} is a saved recording, which cannot be run here: {extension.obstacle()}"
         )
-    return module.SavedFile(extension.plugin(), path, device, sums.average_here, starts_generator)
+    if not (plugin := extension.plugin()):
+        missing = f"there is no {extension.PLUGIN} beside {module.__file__}: {installation.direct_cure()}"
+        raise FtnPytorchError("IMPORT", f"{path} is a saved recording, which cannot be run here: {missing}")
+    return module.SavedFile(plugin, path, device, sums.average_here, starts_generator)
 
 
 def load_recording(path: str, device: Any = None) -> SavedRecording:

@@ -4,6 +4,7 @@
 import torch
 
 import ftn_pytorch
+import network_of_all
 from ftn_pytorch import average_gradients
 
 at_load = [ftn_pytorch.rank(), ftn_pytorch.world_size()]
@@ -53,6 +54,10 @@ def train_without_samples():
         parameter.grad = torch.full_like(parameter, torch.nan)
     average_gradients(net, samples=0)
     return sum(float(parameter.grad.abs().sum()) for parameter in net.parameters())
+
+
+def average_of_all():
+    network_of_all.average()
 
 
 def train_alone(x):
