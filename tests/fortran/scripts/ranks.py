@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """One network over several ranks."""
 
+import network_of_all
 import torch
 
 import ftn_pytorch
-import network_of_all
 from ftn_pytorch import average_gradients
 
 at_load = [ftn_pytorch.rank(), ftn_pytorch.world_size()]
