@@ -121,7 +121,7 @@ contains
       call expect_status(stat, FTN_PYTORCH_OK, "averages over one", errmsg)
       call all_ranks%call("average_of_all")
       call lone%call("average_of_all", stat=stat, errmsg=errmsg)
-      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "ranks that a network does not have", errmsg, "network of its own")
+      call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "ranks that a network does not have", errmsg, "of its own")
       call lone%checkpoint("test_ranks_mpi_lone%r_"//achar(iachar("0") + rank), stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_OK, "a module has its own rank in %r", errmsg)
       call lone%free()
