@@ -45,7 +45,7 @@ def ftn_pytorch_setup(
 @torch.inference_mode()
 def ftn_pytorch_forward(x):
     """Sub-grid tendency, (n,), for stencils, (n, 5)."""
-    # The mean of the targets until something is learnt. A buffer says so, which training in another process publishes, too
+    # The mean of the targets until something is learnt. A buffer says so: training in another process publishes it, too
     prediction = scale_target.denormalise(average(scale_x(x)))
     return torch.where(average.n_averaged > 0, prediction, scale_target.mean.to(x.dtype))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The closure as a LightningModule: one class that learns in the running model, and offline from what a run has left."""
+"""The closure as a LightningModule: one class that learns in the running model, and offline from what it has left."""
 
 import lightning.pytorch as pl
 import torch

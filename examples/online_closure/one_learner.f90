@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> One script learns while the full model runs: how long a sample takes, that the model is not changed, and how good it is.
+!> One script learns while the full model runs: the time of a sample, the model unchanged, and the skill.
 !>
 !>     one_learner SCRIPT.py [--background] [--folder F]    F is for what the script writes
 !>     one_learner FILE.pt                                  test a saved network on the same later data
