@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -141,8 +140,7 @@ class UNet(nn.Module):
 
 
 def resnet18(size: int) -> nn.Module:
-    """That of the example resnet_forward, with random weights."""
-    sys.path.insert(0, str(HERE.parent / "examples" / "resnet_forward"))
+    """With random weights."""
     from resnet18 import ResNet18
 
     return ResNet18()

@@ -76,6 +76,7 @@ install(
     "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch-config.cmake"
     "${PROJECT_BINARY_DIR}/cmake/ftn_pytorch-config-version.cmake"
     cmake/FtnPytorchFortran.cmake
+    cmake/FtnPytorchProgram.cmake
   DESTINATION "${package_dir}")
 install(DIRECTORY cmake/modules cmake/probe DESTINATION "${package_dir}")
 

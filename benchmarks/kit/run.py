@@ -4,29 +4,24 @@
 ``python benchmarks/kit/run.py``: a table on standard output. One thread; both sides of a row take turns, call by call.
 """
 
-import statistics
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
-from ftn_pytorch.kit import Log, Replay
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks")]
+from analysis.turns import medians  # noqa: E402
+
+from ftn_pytorch.kit import Log, Replay  # noqa: E402
 
 SAMPLES, BATCH, CALLS = 10**6, 256, 4000
 
 
 def compare(name, ours, bare):
     """Median times of both in microseconds, and their ratio."""
-    times = [], []
-    for _ in range(CALLS):
-        for function, taken in zip((ours, bare), times):
-            start = time.perf_counter()
-            function()
-            taken.append(time.perf_counter() - start)
-    one, other = (1e6 * statistics.median(taken) for taken in times)
+    one, other = medians([ours, bare], CALLS)
     print(f"| {name} | {one:.1f} | {other:.1f} | {one / other:.2f} |")
 
 

@@ -4,17 +4,18 @@
 ``python benchmarks/server/run.py ADDRESS``, such as triton+grpc://localhost:8001/net. Both take turns, call by call.
 """
 
-import statistics
 import sys
-import time
 from pathlib import Path
 
 import numpy
 from tritonclient.grpc import InferenceServerClient, InferInput
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
-from ftn_pytorch import _embed
-from ftn_pytorch.runners.models.triton_client import Address
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks")]
+from analysis.turns import medians  # noqa: E402
+
+from ftn_pytorch import _embed  # noqa: E402
+from ftn_pytorch.runners.models.triton_client import Address  # noqa: E402
 
 BATCH, CALLS = 32, 3000
 
@@ -33,13 +34,7 @@ def main(text):
         given.set_data_from_numpy(x)
         return client.infer(address.model, [given]).as_numpy(output.name)
 
-    times = [], []
-    for _ in range(CALLS):
-        for function, taken in zip((lambda: forward(x), alone), times):
-            start = time.perf_counter()
-            function()
-            taken.append(time.perf_counter() - start)
-    ours, bare = (1e6 * statistics.median(taken) for taken in times)
+    ours, bare = medians([lambda: forward(x), alone], CALLS)
     print(f"batch {BATCH}: {ours:.0f} us, tritonclient alone {bare:.0f} us, ratio {ours / bare:.2f}")
 
 

@@ -2,10 +2,9 @@
 """Pictures of the gallery for examples that draw none themselves: pictures.py FOLDER
 
 FOLDER has mpi_training/ and trained_without_python/: the folders that were given to the programs of these examples, run
-as their READMEs say. The numbers of the other pictures are in the READMEs.
+as their READMEs say.
 """
 
-import re
 import sys
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import numpy
 from matplotlib import pyplot
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
-EXAMPLES = IMAGES.parents[1] / "examples"
 BLUE, ORANGE = "#1b6ca8", "#d95f02"
 pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ftn_pytorch", "axes.titlesize": "medium"})
 
@@ -31,24 +29,6 @@ def figure(title: str) -> tuple[pyplot.Figure, pyplot.Axes]:
 def save(drawing: pyplot.Figure, name: str) -> None:
     metadata = {"Date": None} if name.endswith(".svg") else None
     drawing.savefig(IMAGES / name, dpi=90, metadata=metadata)
-
-
-def python_training(output: str) -> None:
-    steps, losses = zip(*re.findall(r"^step +(\d+), loss (\S+)", output, re.MULTILINE))
-    drawing, axes = figure("Loss of the network")
-    axes.semilogy([int(step) for step in steps], [float(loss) for loss in losses], color=BLUE, marker="o")
-    axes.set(xlabel="step", ylabel="loss")
-    save(drawing, "python_training.svg")
-
-
-def openmp_columns(output: str) -> None:
-    rows = re.findall(r"^ +(\S.*?) +([\d.]+) ms in the", output, re.MULTILINE)
-    drawing, axes = figure("2,048 columns, two threads")
-    bars = axes.barh([name for name, time in rows], [float(time) for name, time in rows], color=[BLUE, BLUE, ORANGE])
-    axes.bar_label(bars, [f"{float(time):.1f} ms" for name, time in rows], padding=3)
-    axes.set(xscale="log", xlim=(0.5, 400), xlabel="time of a step (ms)")
-    axes.invert_yaxis()
-    save(drawing, "openmp_columns.svg")
 
 
 def mpi_training(folder: Path) -> None:
@@ -80,7 +60,5 @@ def trained_without_python(folder: Path) -> None:
 
 if __name__ == "__main__":
     work = Path(sys.argv[1])
-    python_training((EXAMPLES / "python_training" / "README.md").read_text())
-    openmp_columns((EXAMPLES / "openmp_columns" / "README.md").read_text())
     mpi_training(work / "mpi_training")
     trained_without_python(work / "trained_without_python")

@@ -3,7 +3,7 @@
 !>
 !>     errors <folder of this example>
 !>
-!> Without stat= a failure ends the program with the same text; example mpi_inference shows that.
+!> Without stat= a failure ends the program with the same text.
 module mistakes
    use, intrinsic :: iso_fortran_env, only : real32
    use ftn_pytorch

@@ -2,9 +2,8 @@
 !> How loss and skill change while a run goes on: averages over windows of time.
 module history
    use, intrinsic :: ieee_arithmetic, only: ieee_value, ieee_quiet_nan
-   use, intrinsic :: iso_fortran_env, only: int64
    use lorenz96, only: dp
-   use statistics, only: skill
+   use statistics, only: seconds, skill
    implicit none
    private
 
@@ -18,7 +17,7 @@ module history
       type(skill), allocatable, private :: window(:)
       real(dp), allocatable, private :: loss_sum(:)
       integer, private :: losses = 0
-      integer(int64), private :: start = 0
+      real(dp), private :: start = 0
    contains
       procedure :: begin
       procedure :: add_prediction
@@ -36,7 +35,7 @@ contains
       allocate (self%time(0), self%r2(closures, 0), self%loss(networks, 0))
       allocate (self%window(closures))
       allocate (self%loss_sum(networks), source=0.0_dp)
-      call system_clock(self%start)
+      self%start = seconds()
    end subroutine begin
 
    subroutine add_prediction(self, i, prediction, target)
@@ -80,24 +79,14 @@ contains
       real(dp), allocatable, intent(inout) :: table(:, :)
       real(dp), intent(in) :: column(:)
 
-      real(dp), allocatable :: longer(:, :)
-      integer :: n
-
-      n = size(table, 2)
-      allocate (longer(size(column), n + 1))
-      longer(:, :n) = table
-      longer(:, n + 1) = column
-      call move_alloc(longer, table)
+      table = reshape([table, column], [size(table, 1), size(table, 2) + 1])
    end subroutine append
 
    !> Wall time since the beginning, in seconds
    real(dp) function elapsed(self)
       class(run_history), intent(in) :: self
 
-      integer(int64) :: ticks, rate
-
-      call system_clock(ticks, rate)
-      elapsed = real(ticks - self%start, dp)/rate
+      elapsed = seconds() - self%start
    end function elapsed
 
 end module history

@@ -2,10 +2,10 @@
 !> The closure that is a PyTorch network: everything that this example asks of ftn_pytorch is in this file and in
 !> picture.f90.
 module network_closure
-   use, intrinsic :: iso_fortran_env, only: int64
    use ftn_pytorch, only: torch_pymodule, torch_results, torch_arg, torch_in, torch_out
    use lorenz96, only: dp, stencil, gather_stencils
    use closures, only: closure
+   use statistics, only: seconds
    implicit none
    private
 
@@ -47,7 +47,7 @@ contains
       real(dp), intent(in) :: x(:, :)
       real(dp), intent(out) :: tendency(:, :)
 
-      integer(int64) :: start
+      real(dp) :: start
 
       if (allocated(self%flat)) then
          if (size(self%flat) /= size(x)) deallocate (self%flat, self%columns)
@@ -55,9 +55,9 @@ contains
       if (.not. allocated(self%flat)) allocate (self%columns(stencil, size(x)), self%flat(size(x)))
 
       call gather_stencils(x, self%columns)
-      start = now()
+      start = seconds()
       call self%script%forward([torch_in(self%columns)], [torch_out(self%flat)])
-      self%seconds = self%seconds + since(start)
+      self%seconds = self%seconds + seconds() - start
       tendency = reshape(self%flat, shape(tendency))
    end subroutine evaluate_network
 
@@ -68,11 +68,11 @@ contains
       real(dp), target :: columns(:, :), tendency(:)
       real(dp), intent(out) :: loss
 
-      integer(int64) :: start
+      real(dp) :: start
 
-      start = now()
+      start = seconds()
       learn = self%script%train([torch_in(columns)], [torch_in(tendency)], loss)
-      self%seconds = self%seconds + since(start)
+      self%seconds = self%seconds + seconds() - start
    end function learn
 
    !> Optimizer steps so far, by the script's own count
@@ -100,18 +100,5 @@ contains
 
       call self%script%restore(folder)
    end subroutine restore
-
-   integer(int64) function now()
-      call system_clock(now)
-   end function now
-
-   real(dp) function since(start)
-      integer(int64), intent(in) :: start
-
-      integer(int64) :: ticks, rate
-
-      call system_clock(ticks, rate)
-      since = real(ticks - start, dp)/rate
-   end function since
 
 end module network_closure

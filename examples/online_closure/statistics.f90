@@ -1,12 +1,13 @@
 ! SPDX-License-Identifier: MIT
-!> Scores of predictions, and the climate of a run.
+!> Scores of predictions, the climate of a run, and a clock.
 module statistics
    use, intrinsic :: ieee_arithmetic, only: ieee_value, ieee_quiet_nan
+   use, intrinsic :: iso_fortran_env, only: int64
    use lorenz96, only: dp
    implicit none
    private
 
-   public :: skill, mean, variance, standard_error, autocorrelation, valid_times
+   public :: seconds, skill, mean, variance, standard_error, autocorrelation, valid_times
 
    !> Running sums from which R2 = 1 - (mean squared error)/(variance of the target) follows; without samples it is
    !> not a number
@@ -19,6 +20,14 @@ module statistics
    end type skill
 
 contains
+
+   !> On the clock of the wall
+   real(dp) function seconds()
+      integer(int64) :: ticks, rate
+
+      call system_clock(ticks, rate)
+      seconds = real(ticks, dp)/rate
+   end function seconds
 
    pure subroutine add(self, prediction, target)
       class(skill), intent(inout) :: self

@@ -27,15 +27,8 @@ contains
       character(len=*), intent(in) :: text
       real(dp), intent(in) :: value, least
 
-      type(verdict), allocatable :: longer(:)
-      integer :: n
-
-      n = 0
-      if (allocated(self%all)) n = size(self%all)
-      allocate (longer(n + 1))
-      if (n > 0) longer(:n) = self%all
-      longer(n + 1) = verdict(text, value, least)
-      call move_alloc(longer, self%all)
+      if (.not. allocated(self%all)) allocate (self%all(0))
+      self%all = [self%all, verdict(text, value, least)]
    end subroutine claim
 
    !> Whether a claim is true; one whose value is not a number is not

@@ -7,6 +7,7 @@ import random
 import pytest
 from analysis import report, summary
 from analysis.plan import Effort, turn
+from analysis.turns import medians
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 99, 100, 101, 1000])
@@ -158,3 +159,10 @@ def test_files_show_their_sizes(document):
 def test_starts_alone_have_no_overview(document):
     assert "## Overview" in report.markdown(document)
     assert "## Overview" not in report.markdown({**document, "results": []})
+
+
+def test_functions_take_turns_call_by_call():
+    called = []
+    found = medians([lambda: called.append("one"), lambda: called.append("other")], 3)
+    assert called == ["one", "other"] * 3
+    assert len(found) == 2 and all(0 < value < 1e6 for value in found)

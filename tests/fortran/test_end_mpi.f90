@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 !> MPI is finalized before or after the last call, or not by us but by mpirun: nothing hangs and nothing is lost, also
-!> with a process group of torch.distributed that nobody destroys.
+!> with a process group of torch.distributed that nobody destroys. A failure of one rank ends all by a handler.
 program test_end_mpi
    use mpi_f08
    use check, only : script
@@ -24,8 +24,25 @@ program test_end_mpi
       call MPI_Finalize()
       call model%call("prints")
       call model%free()
+   case ("handler")
+      call ftn_pytorch_on_error(abort_all)
+      if (rank == 1) call model%call("fails")
+      call MPI_Barrier(MPI_COMM_WORLD)
    case ("abort")
       if (rank == 1) call MPI_Abort(MPI_COMM_WORLD, 9)
       call MPI_Barrier(MPI_COMM_WORLD)
    end select
+
+contains
+
+   !> The others would wait for this rank
+   subroutine abort_all(code, text)
+      use, intrinsic :: iso_fortran_env, only : error_unit
+      integer, intent(in) :: code
+      character(*), intent(in) :: text
+
+      write (error_unit, "(a, i0, 2a)") "rank ", rank, " fails: ", text
+      flush (error_unit)
+      call MPI_Abort(MPI_COMM_WORLD, code)
+   end subroutine abort_all
 end program test_end_mpi

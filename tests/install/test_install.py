@@ -272,8 +272,7 @@ def test_moved_to_a_path_with_a_space(build_dir: Path, tmp_path: Path) -> None:
     moved = install(build_dir, tmp_path / "prefix").rename(tmp_path / "moved prefix")
     program = build("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={moved}")
     assert run(program, SCRIPT, cwd=tmp_path) == "15\n"
-    example = moved / "share" / "ftn_pytorch" / "examples" / "python_training" / "oscillator.py"
-    run(moved / "bin" / "python_training", example, cwd=tmp_path)
+    run(moved / "bin" / "first", cwd=moved / "share" / "ftn_pytorch" / "examples" / "first")
 
 
 @pytest.mark.slow
@@ -290,7 +289,7 @@ def test_profile_build_writes_gmon_out(cache: dict[str, str], is_gnu_fortran: bo
         assert "The build type Profile is for gprof" in " ".join(refused.stderr.split())
         return
     run(*configure, cwd=ROOT)
-    run("cmake", "--build", folder, "--target", "python_training", cwd=ROOT)
-    example = ROOT / "examples" / "python_training" / "oscillator.py"
-    run(folder / "examples" / "python_training" / "python_training", example, cwd=tmp_path)
+    run("cmake", "--build", folder, "--target", "first", cwd=ROOT)
+    shutil.copy(ROOT / "examples" / "first" / "first.py", tmp_path)
+    run(folder / "examples" / "first" / "first", cwd=tmp_path)
     assert (tmp_path / "gmon.out").stat().st_size > 0

@@ -199,16 +199,11 @@ def random(*shape, dtype=torch.float32):
 # Script, function, its inputs
 DIFFERENTIABLE = {
     "assimilation/error_model": ("correction", lambda: (random(12, dtype=torch.float64),)),
-    "async_training/emulator": ("ftn_pytorch_forward", lambda: (random(5, 2),)),
     "autograd_basics/network": ("ftn_pytorch_forward", lambda: (random(5, 1, dtype=torch.float64),)),
-    "double_precision/radiation": ("ftn_pytorch_forward", lambda: (250 + 50 * random(2, 30),)),
     "first/first": ("ftn_pytorch_forward", lambda: (random(5, 3),)),
-    "mpi_inference/columns": ("ftn_pytorch_forward", lambda: (random(2, 20),)),
     "mpi_training/learner": ("ftn_pytorch_forward", lambda: (random(5, 2),)),
-    "openmp_columns/columns": ("ftn_pytorch_forward", lambda: (300 * random(2, 40, dtype=torch.float64),)),
+    "../tests/fortran/scripts/oscillator": ("ftn_pytorch_forward", lambda: (random(4), random(4) + 1, 0.1)),
     "polynomial_gpu/network": ("ftn_pytorch_forward", lambda: (random(5, 1),)),
-    "python_training/oscillator": ("ftn_pytorch_forward", lambda: (random(4), random(4) + 1, 0.1)),
-    "training_loop/network": ("ftn_pytorch_forward", lambda: (random(5, 2),)),
 }
 
 

@@ -2,6 +2,7 @@
 """A real Triton server: what it answers, and that no call is lost when it is killed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ import ftn_pytorch
 from ftn_pytorch import _embed
 
 HERE = Path(__file__).parent
-EXAMPLE = HERE.parents[1] / "examples" / "served_inference"
+ROOT = HERE.parents[1]
+SCRIPTS = ROOT / "tests" / "fortran" / "scripts"
 X = np.random.default_rng(0).standard_normal((40, 3)).astype("float32")
 Y = np.tanh(X).sum(1, keepdims=True)
 PORT = 18301
@@ -102,17 +104,19 @@ def test_numbers_batches_and_a_kill(server, tmp_path):
         time.sleep(0.05)
 
 
-def test_the_example_with_a_server_that_is_killed(tools, build_dir):
-    program = build_dir / "examples" / "served_inference"
-    if not (program / "served_inference").exists():
+def test_ranks_with_the_server_of_the_page_which_is_killed(tools, build_dir, tmp_path):
+    """The server is the one that docs/servers.md shows."""
+    program = build_dir / "tests" / "fortran" / "test_served_ranks"
+    if not program.exists():
         pytest.skip("there is no MPI")
-    output = program / "output"
-    subprocess.run([sys.executable, EXAMPLE / "network.py", output], check=True)
+    page = (ROOT / "docs" / "servers.md").read_text()
+    (tmp_path / "server.py").write_text(re.search(r"^```python\n(.+?)^```", page, re.MULTILINE | re.DOTALL)[1])
+    subprocess.run([sys.executable, SCRIPTS / "make_served.py", tmp_path], check=True)
     done = subprocess.run(
         [
-            sys.executable, EXAMPLE / "run.py", tools / "triton" / "bin" / "python", EXAMPLE / "server.py", "{port}",
-            output / "heating.npz", "--", "mpiexec", "-n", "4", program / "served_inference",
-            "triton+grpc://127.0.0.1:{port}/heating", output / "heating.pt", "3000",
+            sys.executable, SCRIPTS / "with_server.py", tools / "triton" / "bin" / "python", tmp_path / "server.py",
+            "{port}", tmp_path / "heating.npz", "--", "mpiexec", "-n", "4", program,
+            "triton+grpc://127.0.0.1:{port}/heating", tmp_path / "heating.pt", "3000",
         ],
         env={**os.environ, **MPI_ENVIRONMENT},
         capture_output=True, text=True, timeout=400,

@@ -23,6 +23,10 @@ def joins():
     torch.distributed.all_reduce(torch.ones(1))
 
 
+def fails():
+    raise ValueError("of this rank alone")
+
+
 def calls_at_exit():
     """A procedure of the program, which begins a scope when the program has ended."""
     import ftn_pytorch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The closure of examples/online_closure as a LightningModule. One class for training online and offline."""
+"""The closure as a LightningModule: one class that learns in the running model, and offline from what it has left."""
 
 import lightning.pytorch as pl
 import torch
@@ -38,9 +38,6 @@ class Closure(pl.LightningModule):
         self.log("loss", loss)
         return loss
 
-    def validation_step(self, batch, number):
-        self.log("held_out", self.unexplained(batch))
-
     def test_step(self, batch, number):
         self.log("test", self.unexplained(batch))
 
@@ -58,11 +55,12 @@ WARM_UP = 1600
 
 
 def ftn_pytorch_setup(steps, folder):
-    """steps: of the optimizer. folder: for the log of Lightning, which TensorBoard shows."""
-    global closure, online, replay
+    """steps: of the optimizer. folder: for samples and the log of Lightning, which TensorBoard shows."""
+    global closure, online, replay, samples
     torch.manual_seed(0)
     closure = Closure()
     replay = Replay(2**17, held_out=0.1)
+    samples = f"{folder}/samples.npz"
     online = Online(
         closure,
         steps_per_epoch=500,
@@ -86,5 +84,5 @@ def ftn_pytorch_forward(x):
     return online(x)
 
 
-def export_samples(path):
-    replay.export(path)
+def export_samples():
+    replay.export(samples)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Teach a network a heating rate, and write it for a program and for a server: python network.py FOLDER"""
+"""Teach a network a heating rate, and write it for a program and for a server: python make_served.py FOLDER"""
 
 import sys
 from pathlib import Path

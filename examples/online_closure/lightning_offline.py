@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Train the closure once more, from the samples that a simulation has left: python offline.py FOLDER"""
+"""Train the closure once more, from the samples that a simulation has left: python lightning_offline.py FOLDER"""
 
 import sys
 from pathlib import Path
 
 import lightning.pytorch as pl
 import torch
-from closure import Closure
+from lightning_closure import Closure
 
 from ftn_pytorch.kit import ReplayData
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run a program beside a server that dies and comes back: python run.py SERVER... -- PROGRAM...
+"""Run a program beside a server that dies and comes back: python with_server.py SERVER... -- PROGRAM...
 
 {port} in both commands becomes a free port. The server is killed when the program prints "step 100", and started again
 when it prints "step 200". The exit code is that of the program.

@@ -1,8 +1,8 @@
 ! SPDX-License-Identifier: MIT
-!> Ranks whose columns are heated by a network in one server, and by a file while the server is away
+!> Ranks share a network in one server, which is killed and comes back. The file answers meanwhile, and no call is lost.
 !>
-!>     served_inference ADDRESS FILE [STEPS]    such as triton+grpc://localhost:8001/heating output/heating.pt
-program served_inference
+!>     test_served_ranks ADDRESS FILE [STEPS]    such as triton+grpc://localhost:8001/heating output/heating.pt
+program test_served_ranks
    use, intrinsic :: iso_fortran_env, only: real32
    use mpi_f08
    use ftn_pytorch
@@ -70,4 +70,4 @@ contains
       call get_command_argument(number, value)
    end function argument
 
-end program served_inference
+end program test_served_ranks
