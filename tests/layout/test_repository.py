@@ -66,8 +66,8 @@ def test_variables_are_known_and_documented() -> None:
         )
     }
     assert len(read) > 10 and not {name for name in read - known if not status.fullmatch(name)}
-    page = (ROOT / "docs" / "environment.md").read_text()
-    assert known == set(re.findall(r"^\| `(FTN_PYTORCH_\w+)` \| .", page, re.MULTILINE))
+    pages = "".join((ROOT / name).read_text() for name in ("docs/environment.md", "CONTRIBUTING.md"))
+    assert known == set(re.findall(r"^\| `(FTN_PYTORCH_\w+)` \| .", pages, re.MULTILINE))
 
 
 def test_no_paths_of_a_machine() -> None:
