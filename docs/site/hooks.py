@@ -129,6 +129,8 @@ def linked(found: re.Match, here: str, uri: str, files: Files, repository: str) 
         there += "/README.md"
     elif file.parent.parent == ROOT / "examples" and file.suffix in LANGUAGES:
         there, hash_mark, fragment = f"{posixpath.dirname(there)}/README.md", "#", anchor(file)
+    if label == posixpath.basename(there) and file.suffix == ".md":  # the name of a page, where a forge shows files
+        label = re.search(r"^# (.+)", file.read_text(), re.MULTILINE)[1]
     wanted = there.removeprefix("docs/")
     if files.get_file_from_path(wanted) is None:
         if picture:

@@ -135,6 +135,12 @@ def test_links_to_the_repository_need_one_setting(built) -> None:
     assert done.stdout.splitlines() == ["the list", "[the list](https://example.org/project/blob/main/CITATION.cff#L3)"]
 
 
+def test_links_to_pages_have_their_names(built, pages) -> None:
+    """In the repository such a link shows the name of the file."""
+    shown = {name: re.findall(r"<a href=[^>]*>[\w-]+\.md</a>", (built[0] / name).read_text()) for name in pages}
+    assert {name: links for name, links in shown.items() if links} == {}
+
+
 def test_search_finds_the_main_terms(built) -> None:
     index = json.loads((built[0] / "search" / "search_index.json").read_text())["docs"]
     for term, page in {
