@@ -31,8 +31,8 @@ untested = { sed -nE "s/^SKIPPED \[[0-9]+\] [^ ]+ (could not import '([^']+)'.*|
   sed -nE 's/^[ \t]*[0-9]+ - (\S+) \(Skipped\).*/\1/p' $(2); } | sort -u | paste -sd ';' | sed 's/;/; /g; s/^/not tested here: /'
 
 help:
-	@echo 'make first  install what is missing, build, and run the first program of README.md: a minute'
-	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: three minutes'
+	@echo 'make first  install what is missing, build, and run the first program of README.md: three minutes'
+	@echo 'make demo   install what is missing, build, and train a closure inside a running Fortran model: four minutes'
 	@echo 'make docs   build the documentation site, build/docs/site/index.html: a minute'
 	@echo 'make check  install what is missing, and look at the sources: a minute'
 	@echo 'make coverage  which lines of the Python package its own tests reach'

@@ -2,8 +2,8 @@
 """What MkDocs needs to know about this repository.
 
 Pages outside of docs/ belong to the site: the examples with their files, the benchmarks, SECURITY.md and others. Links
-to them become links of the site. A link to another file of the repository becomes plain text, as the repository has no
-address. Marks of the tests go. ``<!-- site: NAME -->`` is replaced by what is generated: the header, the Python names.
+to them become links of the site. A link to another file leads to ``repo_url`` of mkdocs.yml, and is plain text without
+that. Marks of the tests go. ``<!-- site: NAME -->`` is replaced by what is generated: the header, the Python names.
 """
 
 from __future__ import annotations
@@ -28,10 +28,19 @@ OUTSIDE = [
     *sorted((ROOT / "examples").glob("*/README.md")),
     *sorted((ROOT / "benchmarks").rglob("*.md")),
     ROOT / "packaging" / "README.md",
+    ROOT / "tests" / "hostlibs" / "results.md",
 ]
 LANGUAGES = {".f90": "fortran", ".py": "python", ".txt": "cmake", ".cmake": "cmake"}
 FORMULA = re.compile(r"(?<![\w`!])(\$\$?)([^$\s`][^$`\n]*)\1(?!\w)")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+
+
+def on_config(config):
+    """The header says which version the pages describe."""
+    version = re.search(r'^#define FPT_VERSION "(.+)"', (ROOT / "src" / "ftn_pytorch.h").read_text(), re.MULTILINE)
+    assert version
+    config.site_name += f" {version[1]}"
+    return config
 
 
 # ---- files -------------------------------------------------------------------------------------------------------
@@ -84,7 +93,9 @@ def on_page_markdown(markdown: str, page, config, files: Files) -> str:
     # In turn: text, a block of code, what fences it.
     text = ""
     for place in range(0, len(parts), 3):
-        text += LINK.sub(lambda found: linked(found, here, uri, files), FORMULA.sub(formula, parts[place]))
+        text += LINK.sub(
+            lambda found: linked(found, here, uri, files, config.repo_url), FORMULA.sub(formula, parts[place])
+        )
         text += parts[place + 1] if place + 1 < len(parts) else ""
     return text
 
@@ -102,7 +113,7 @@ def on_post_page(output: str, page, config) -> str:
     return output.replace("https://unpkg.com/iframe-worker/shim", f"{up}/site/worker.js")
 
 
-def linked(found: re.Match, here: str, uri: str, files: Files) -> str:
+def linked(found: re.Match, here: str, uri: str, files: Files, repository: str) -> str:
     """A link as the site has it."""
     picture, label, target = found.groups()
     path, hash_mark, fragment = target.partition("#")
@@ -118,11 +129,13 @@ def linked(found: re.Match, here: str, uri: str, files: Files) -> str:
         there += "/README.md"
     elif file.parent.parent == ROOT / "examples" and file.suffix in LANGUAGES:
         there, hash_mark, fragment = f"{posixpath.dirname(there)}/README.md", "#", anchor(file)
+    if label == posixpath.basename(there) and file.suffix == ".md":  # the name of a page, where a forge shows files
+        label = re.search(r"^# (.+)", file.read_text(), re.MULTILINE)[1]
     wanted = there.removeprefix("docs/")
     if files.get_file_from_path(wanted) is None:
         if picture:
             raise SystemExit(f"{here}: the picture {target} is not part of the site")
-        return label
+        return f"[{label}]({repository.rstrip('/')}/blob/main/{there}{hash_mark}{fragment})" if repository else label
     return f"{picture}[{label}]({posixpath.relpath(wanted, posixpath.dirname(uri) or '.')}{hash_mark}{fragment})"
 
 

@@ -82,10 +82,10 @@ def test_every_status_has_its_row() -> None:
 
 
 def test_every_backend_is_documented() -> None:
-    """fortran-api.md lists what backend() may return: those of the runners, and the direct path."""
+    """fortran-modules.md lists what backend() may return: those of the runners, and the direct path."""
     runners = (ROOT / "python" / "ftn_pytorch" / "runners").rglob("*.py")
     names = {name for file in runners for name in re.findall(r'^    backend = "(\w+)"', file.read_text(), re.MULTILINE)}
-    table = re.findall(r'^\| `"(\w+)"` \|', (ROOT / "docs" / "fortran-api.md").read_text(), re.MULTILINE)
+    table = re.findall(r'^\| `"(\w+)"` \|', (ROOT / "docs" / "fortran-modules.md").read_text(), re.MULTILINE)
     assert set(table) == names | {"direct"}
 
 

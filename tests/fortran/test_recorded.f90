@@ -50,6 +50,7 @@ program test_recorded
    call recorded%free()
    call plain%free()
 
+   call tensors_of_scopes()
    call one_array_as_input_and_as_output()
    call recorded%load(script("recorded.py"), tolerance=1d-6, stat=stat, errmsg=errmsg)
    call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "tolerance without record", errmsg, "tolerance is 1e-06")
@@ -76,6 +77,39 @@ contains
          call model%forward([torch_in(x)], [torch_out(y)])
       end do
    end function run
+
+   !> Parts of results of operators, and of arrays of the program, which end with their scope in each step
+   subroutine tensors_of_scopes()
+      type(torch_pymodule) :: plain_steps, recorded_steps
+
+      call plain_steps%load(script("recorded.py"))
+      call recorded_steps%load(script("recorded.py"), record=.true.)
+      losses = run_with_tensors(plain_steps)
+      z = y
+      again = run_with_tensors(recorded_steps)
+      call expect(all(losses == again) .and. all(y == z), "tensors of scopes: the same losses and predictions")
+      call expect(executed(recorded_steps) < 20, "tensors of scopes are recorded")
+   end subroutine tensors_of_scopes
+
+   function run_with_tensors(model) result(found)
+      type(torch_pymodule), intent(in) :: model
+      real(real64) :: found(calls)
+      type(torch_scope) :: scope
+      type(torch_tensor) :: columns, few, prediction, wanted
+      logical :: is_completed
+
+      call model%call("seed", [torch_in(4)])
+      do call = 1, calls
+         call scope%begin()
+         call columns%from_array(x)
+         few = torch_slice((1 + call/64d0)*columns, 2, first=3)
+         call wanted%from_array(torch_in(target(:, 3:)))
+         is_completed = model%train([few%arg()], [wanted%arg()], found(call))
+         call model%forward([columns%arg()], prediction)
+         call prediction%copy_to(torch_out(y))
+         call scope%end()
+      end do
+   end function run_with_tensors
 
    subroutine one_array_as_input_and_as_output()
       type(torch_pymodule) :: model

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs with libraries of their own: each path gives the bits of plain Python, or refuses and names the library.
 
-The page docs/program-libraries.md has what was found, as tables. Each run adds its rows to hostlibs-*.md of the build,
+results.md has what was found, as tables. Each run adds its rows to hostlibs-*.md of the build,
 and compares them.
 """
 
@@ -25,7 +25,7 @@ from programs import DIRECT, PACKAGES, PROGRAMS, PYTHON, WITH_PACKAGES, Program,
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PAGE = ROOT / "docs" / "program-libraries.md"
+PAGE = Path(__file__).parent / "results.md"
 COLUMNS = {
     "script": "algebra",
     "recorded": "recorded",

@@ -152,7 +152,8 @@ def test_command(prefix: Path, tmp_path: Path) -> None:
     # The names that programs have for the files
     assert f"{prefix}/share/ftn_pytorch/python/ftn_pytorch/_embed.py".encode() in (tmp_path / "x.pack").read_bytes()
     assert run(command, "--version", cwd=tmp_path, VIRTUAL_ENV="/there/is/none")  # that of the build
-    assert attempt(command, "--version", cwd=tmp_path, FTN_PYTORCH_PYTHON="/there/is/none").returncode == 127
+    missing = attempt(command, "--version", cwd=tmp_path, FTN_PYTORCH_PYTHON="/there/is/none")
+    assert missing.returncode == 2 and "/there/is/none, the Python that programs take, is not there" in missing.stderr
 
 
 @pytest.mark.slow

@@ -46,6 +46,14 @@ def test_code_files_are_short_and_licensed(path: Path) -> None:
     assert any("SPDX-License-Identifier: MIT" in line for line in lines[:20])
 
 
+def test_actions_are_pinned_by_digest() -> None:
+    """A tag can be moved. Each action has one version in all workflows, which stands behind the digest."""
+    workflows = (ROOT / ".github" / "workflows").glob("*.yml")
+    used = {use for path in workflows for use in re.findall(r"uses: (.+)", path.read_text())}
+    assert used and all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use) for use in used)
+    assert len(used) == len({use.partition("@")[0] for use in used})
+
+
 def test_pytest_can_collect_all_tests_in_one_run() -> None:
     """Without packages, pytest imports each file by its stem."""
     stems = [path.stem for path in TRACKED if path.suffix == ".py" and path.name.startswith("test_")]
@@ -66,8 +74,8 @@ def test_variables_are_known_and_documented() -> None:
         )
     }
     assert len(read) > 10 and not {name for name in read - known if not status.fullmatch(name)}
-    page = (ROOT / "docs" / "environment.md").read_text()
-    assert known == set(re.findall(r"^\| `(FTN_PYTORCH_\w+)` \| .", page, re.MULTILINE))
+    pages = "".join((ROOT / name).read_text() for name in ("docs/environment.md", "CONTRIBUTING.md"))
+    assert known == set(re.findall(r"^\| `(FTN_PYTORCH_\w+)` \| .", pages, re.MULTILINE))
 
 
 def test_no_paths_of_a_machine() -> None:

@@ -7,6 +7,7 @@ import math
 import sys
 
 import pytest
+import torch
 from promises.plain import text_of_file
 from promises.scripts import corpus
 
@@ -131,6 +132,19 @@ def test_settings_that_a_call_has_changed_are_told(text, name, load, tmp_path, m
         with pytest.warns(process.FtnPytorchWarning, match=f"{name} is a setting of the process or of a package"):
             program.save(runner, str(tmp_path / "state"))
     vars(math).pop("count", None)
+
+
+def test_a_number_of_threads_that_the_program_sets_is_no_setting_of_the_script(load, tmp_path):
+    threads = torch.get_num_threads()
+    runner = load(KEPT + "import torch\ndef step(): torch.set_num_threads(5)\n")
+    try:
+        program.set_threads(3)
+        program.save(runner, str(tmp_path / "state"))
+        program.call(runner, "step")
+        with pytest.warns(process.FtnPytorchWarning, match=r"torch\.get_num_threads\(\) is a setting of the process"):
+            program.save(runner, str(tmp_path / "state"))
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_a_list_that_is_read_through_another_name_stays_a_constant(load, tmp_path):

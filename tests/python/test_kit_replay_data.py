@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+import program
 from ftn_pytorch.kit import Online, Replay
 
 pl = pytest.importorskip("lightning.pytorch")
@@ -144,7 +145,8 @@ def test_the_trained_module_is_exported(online, tmp_path):
     x = torch.randn(4, 2)
     script = str(tmp_path / "line.pt")
     torch.jit.trace(online.module.net, x).save(script)
-    assert torch.equal(torch.jit.load(script)(x), online(x))
+    with torch.inference_mode():
+        assert torch.equal(program.call(program.load_model(script), "ftn_pytorch_forward", x), online(x))
 
 
 def test_the_trained_module_is_exported_to_onnx(online, tmp_path):

@@ -40,6 +40,19 @@ print(json.dumps({"wide": wide, "requests": requests, "errors": errors, "found":
 """
 
 
+# A link to a file that is no page, with and without an address of the repository. Argument: the folder of hooks.py.
+LINKS = """
+import sys
+from types import SimpleNamespace
+sys.path.insert(0, sys.argv[1])
+import hooks
+page = SimpleNamespace(file=SimpleNamespace(src_uri="index.md"))
+for address in ("", "https://example.org/project/"):
+    files = SimpleNamespace(get_file_from_path=lambda path: None)
+    print(hooks.on_page_markdown("[the list](../CITATION.cff#L3)", page, SimpleNamespace(repo_url=address), files))
+"""
+
+
 class Page(HTMLParser):
     """Names of a page, and what it refers to: (attribute, target) with the tag that has it."""
 
@@ -106,6 +119,26 @@ def test_marks_are_replaced_or_gone(built, pages) -> None:
         text = (built[0] / name).read_text()
         assert not re.search(r"<!-- (test|site):|&lt;!-- (test|site):", text), name
         assert not re.search(r"<p>::: ", text), name
+
+
+def test_the_header_has_the_version(built) -> None:
+    header = (ROOT / "src" / "ftn_pytorch.h").read_text()
+    (version,) = re.findall(r'^#define FPT_VERSION "(.+)"', header, re.MULTILINE)
+    assert f"ftn_pytorch {version}" in (built[0] / "tutorial.html").read_text().partition("<main")[0]
+
+
+def test_links_to_the_repository_need_one_setting(built) -> None:
+    python = ROOT / "build" / "docs" / "venv" / "bin" / "python"
+    done = subprocess.run(
+        [python, "-c", LINKS, ROOT / "docs" / "site"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.splitlines() == ["the list", "[the list](https://example.org/project/blob/main/CITATION.cff#L3)"]
+
+
+def test_links_to_pages_have_their_names(built, pages) -> None:
+    """In the repository such a link shows the name of the file."""
+    shown = {name: re.findall(r"<a href=[^>]*>[\w-]+\.md</a>", (built[0] / name).read_text()) for name in pages}
+    assert {name: links for name, links in shown.items() if links} == {}
 
 
 def test_search_finds_the_main_terms(built) -> None:

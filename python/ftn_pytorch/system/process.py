@@ -178,6 +178,11 @@ def set_threads(n: int) -> None:
         runner.threads_changed()
 
 
+def threads_of_program() -> int | None:
+    """What ``set_threads`` got last; None without such a call."""
+    return _state.threads
+
+
 def tell_threads(runner: Any) -> None:
     """Call ``runner.threads_changed()`` after each change of the number of threads, as long as the runner lives."""
     _state.told_of_threads.add(runner)

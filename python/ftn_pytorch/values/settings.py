@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from ..system import process
 from . import loaded
 from .kinds import ATOMS
 
@@ -21,6 +22,8 @@ def current(packages: Iterable[str], names: set[str]) -> dict[str, Any]:
     torch, numpy, decimal = loaded("torch"), loaded("numpy"), loaded("decimal")
     if torch is not None and hasattr(torch, "get_default_dtype"):
         found.update({f"torch.{name}()": getattr(torch, name)() for name in _OF_TORCH})
+        if found["torch.get_num_threads()"] == process.threads_of_program():
+            del found["torch.get_num_threads()"]  # the program's, not the script's
     if numpy is not None and hasattr(numpy, "geterr"):
         found["numpy.geterr()"] = numpy.geterr()
     # What nobody has imported has the precision that it begins with.

@@ -14,6 +14,7 @@ program project_name
    character(1000) :: script, text
    integer :: begin, step, last
 
+   if (command_argument_count() /= 2) error stop "the arguments are the script and the last step"
    call get_command_argument(1, script)
    call get_command_argument(2, text)
    read (text, *) last
