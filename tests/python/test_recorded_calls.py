@@ -142,7 +142,7 @@ def test_an_interrupt_of_a_check_leaves_one_call(monkeypatch):
     for _ in range(3):
         add(torch.ones(1))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(comparison, "_difference", interrupt)
+        patch.setattr(comparison, "difference_of", interrupt)
         add(torch.ones(1))
     assert total == 4
     assert add(torch.ones(1)) == 10

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.utils.weak import TensorWeakRef
@@ -17,14 +16,6 @@ from .operations import parameters_of
 from .recorder import Recorder
 
 
-class Gradient(NamedTuple):
-    """That of a parameter before the call, as far as the call has left it."""
-
-    parameter: Any
-    was_there: bool
-    tensor: Any
-
-
 class Before:
     """What there is before the call: of the objects of torch and the random generators, as they are met."""
 
@@ -32,19 +23,16 @@ class Before:
         self._recorder = recorder
         self._rates: list[tuple[Any, float]] = []
         self._gradients: dict[int, tuple[Any, Any]] = {}
-        self._random: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {}
-        self._draw("Python's random", random, lambda module: module.getstate())
+        self._random = {"Python's random": (random, _state_of(random))}
+        """Other generators than those of torch, by their paths, and their states."""
         if (numpy := sys.modules.get("numpy")) is not None:
-            self._draw("numpy.random", numpy.random, lambda module: repr(module.get_state(legacy=False)))
-
-    def _draw(self, path: str, generator: Any, state_of: Callable[[Any], Any]) -> None:
-        self._random[path] = (state_of, generator, state_of(generator))
+            self._random["numpy.random"] = (numpy.random, _state_of(numpy.random))
 
     def met(self, value: Any, path: str) -> None:
         if isinstance(value, torch.Generator):
             return
         if not isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
-            self._draw(path, value, _state_of)
+            self._random[path] = (value, _state_of(value))
             return
         for each in parameters_of(value):
             # who holds a gradient that the call takes away needs memory for one more
@@ -54,8 +42,9 @@ class Before:
             self._rates += [(source, source.value()) for source in sources_of(value)]
             self._recorder.note_counts(optimizer_numbers.counts_of(value))
 
-    def gradients(self) -> list[Gradient]:
-        return [Gradient(parameter, ref is not None, ref and ref()) for parameter, ref in self._gradients.values()]
+    def gradients(self) -> list[tuple[Any, bool, Any]]:
+        """Each parameter, whether it had a gradient, and that gradient if it is still alive."""
+        return [(parameter, ref is not None, ref and ref()) for parameter, ref in self._gradients.values()]
 
     def changed(self, stepped: list[dict[str, Any]]) -> str:
         """What the call has done that no run does: it has set a number of an optimizer, other than in the groups that
@@ -63,16 +52,17 @@ class Before:
         for source, value in self._rates:
             if source.value() != value and not any(source.group is each for each in stepped):
                 return f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it"
-        for path, (state_of, generator, state) in self._random.items():
-            if state_of(generator) != state:
+        for path, (generator, state) in self._random.items():
+            if _state_of(generator) != state:
                 return f"it draws numbers from {path}: draw them with torch, or outside, and pass them"
         return ""
 
 
 def _state_of(generator: Any) -> Any:
+    """Of an object, or of the module that has one."""
     if isinstance(generator, random.SystemRandom):
         return None  # it has none; who draws from it is seen asking the system
-    if isinstance(generator, random.Random):
+    if hasattr(generator, "getstate"):
         return generator.getstate()
     if hasattr(generator, "get_state"):
         return repr(generator.get_state(legacy=False))

@@ -31,8 +31,7 @@ from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import binding, extension
 from .binding import ABSENT, ANYTHING, CELL, ITEM, SLOT, Binding, is_hidden, items_of, pairs_of, results_kept
 from .operations import is_of_library, parameters_of, tried_in
-from .readers import ASKING, DESCRIPTORS, OF_C, PAST_READS, SEES_RECORDER
-from .reads import Reads
+from .reads import ASKING, DESCRIPTORS, OF_C, PAST_READS, SEES_RECORDER, Reads
 from .recorder import unseen
 
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import weakref
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,15 +40,14 @@ _alive: weakref.WeakSet[GraphReplay] = weakref.WeakSet()
 
 def device_of(tape: Tape, inputs: list[Any]) -> Any:
     """The GPU that a recording works on, None where there is none."""
-    tensors = (*(tensor for (tensor,) in tape.outside), *inputs)
-    return next((each.device for each in tensors if each.is_cuda), None)
+    return next((each.device for each in (*(tensor for _, tensor in tape.constants), *inputs) if each.is_cuda), None)
 
 
 def obstacle(tape: Tape, inputs: list[Any], device: Any) -> str:
     """Why a recording cannot become a graph; empty if it can."""
     if sum(tensor.nbytes for tensor in inputs if tensor.is_cpu) > _STAGED_BYTES:
         return f"its arrays of the host are larger than {_STAGED_BYTES >> 20} MiB"
-    if any(tensor.device != device for tensor in (*(t for (t,) in tape.outside), *inputs) if tensor.is_cuda):
+    if any(tensor.device != device for tensor in (*(t for _, t in tape.constants), *inputs) if tensor.is_cuda):
         return "it works on several GPUs"
     for operation in tape.steps:
         if operation.on_host:
@@ -115,18 +113,11 @@ class GraphReplay:
             self._turns.order.give_back()
         return self._replay.run(args, named) if found is None else found
 
-    def why(self) -> Any:
-        return self._replay.why()
-
-    @property
-    def runs(self) -> int:
-        return self._replay.runs
-
     def reset(self) -> None:
         """Let the graphs go; the next call captures another one."""
         is_mine = self._turns.order.take(wait=5.0)  # at exit, its thread may be gone
         try:
-            self._drop(list(self._graphs))
+            self._graphs.clear()
         finally:
             if is_mine:
                 self._turns.order.give_back()
@@ -147,14 +138,14 @@ class GraphReplay:
             place = tuple([address % _ALIGNED for address in addresses])
         captured = self._graphs.get(place)
         if captured is not None and not captured.graph.can_be_replayed:
-            self._drop([place])
+            del self._graphs[place]
             captured = None
         if captured is None or captured.valid_for != (numbers, settings):
             captured = self._capture(place, inputs, numbers, settings)
-        elif captured.gradients and not self._copies_gradients and self._are_kept(captured):
-            # who keeps a gradient may keep that of each call, and keeps the memory of these graphs
+        elif not self._copies_gradients and not self._replay.take_back(captured.gradients, captured.holders):
+            # who keeps a gradient of the last launch may keep that of each, and keeps the memory of these graphs
             self._copies_gradients = True
-            self._drop(list(self._graphs))
+            self._graphs.clear()
             captured = self._capture(place, inputs, numbers, settings)
         if captured is None:
             return None
@@ -176,10 +167,6 @@ class GraphReplay:
             process_group.wait_for(self._turns.event(), self._name)
         return results
 
-    def _are_kept(self, captured: _Captured) -> bool:
-        """True where somebody else has a gradient of the last launch; if not, parameters no longer have it, either."""
-        return not self._replay.take_back(captured.gradients, captured.holders)
-
     def _fill(self, buffers: list[Any], inputs: list[Any]) -> None:
         if self._staged is not None:
             self._staged.synchronize()
@@ -195,8 +182,7 @@ class GraphReplay:
             return None
         before = None
         try:
-            if place in self._graphs:
-                self._drop([place])
+            if self._graphs.pop(place, None) is not None:
                 self.captures += 1
             if self.captures > _CAPTURES:
                 self._do_without("numbers of its optimizer change too often; give the learning rate as a tensor")
@@ -240,12 +226,8 @@ class GraphReplay:
         self._graphs[place] = _Captured(graph, (numbers, settings), buffers, results, gradients, holders)
         return self._graphs[place]
 
-    def _drop(self, places: Iterable[tuple]) -> None:
-        for place in places:
-            del self._graphs[place]
-
     def _do_without(self, why: str) -> None:
-        self._drop(list(self._graphs))
+        self._graphs.clear()
         self.captures = _CAPTURES + 1
         log.info(f"{self._name}: no CUDA graph, because {why}")
 

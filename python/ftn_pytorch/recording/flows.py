@@ -77,19 +77,14 @@ def _with_number(part: Any, text: str, frame: FrameType, names: frozenset[str]) 
 
 
 def value_added(node: ast.expr, syntax: Syntax, frame: FrameType) -> Any:
-    """What a statement that writes to a place adds to what is there: a number; None if that is not known, NOWHERE if it
-    does another thing."""
+    """What a statement that reads or writes a place here adds to what is there: a number; None if that is not known,
+    NOWHERE if it does another thing."""
     if (found := _sum_around(node, syntax)) is None:
         return NOWHERE
     value = value_of(found[0], frame)
     if type(value) not in (int, float):
         return None
     return value if isinstance(found[1], ast.Add) else -value
-
-
-def is_only_added_to(node: ast.expr, syntax: Syntax) -> bool:
-    """Whether what is read here is only put back with something added."""
-    return _sum_around(node, syntax) is not None
 
 
 def _sum_around(node: ast.expr, syntax: Syntax) -> tuple[ast.expr, ast.operator] | None:

@@ -21,7 +21,7 @@ from ..values.kinds import is_simple
 from .binding import CELL, SLOT
 from .operations import is_of_package, is_of_user
 from .recorder import unseen
-from .syntax import Syntax, positions_of, syntax_of
+from .syntax import Syntax, expression_at, positions_of
 
 NOWHERE = object()
 """No value, or one that only code of a user would give."""
@@ -95,8 +95,7 @@ class Footprints:
         return self._follow
 
     def _note(self, frame: FrameType, operation: str, name: str) -> None:
-        syntax = syntax_of(frame.f_code)
-        node = None if syntax is None else syntax.at(positions_of(frame.f_code)[frame.f_lasti // 2])
+        syntax, node = expression_at(frame)
         if syntax is None or not isinstance(node, (ast.Name, ast.Attribute)):
             if name == "append":
                 return

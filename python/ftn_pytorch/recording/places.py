@@ -31,6 +31,9 @@ class Target:
     def expected(self, before: Any, value: Any) -> Any:
         return value
 
+    def back(self, before: Any) -> None:
+        """No run reads it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Place(Target):
@@ -72,36 +75,27 @@ class Place(Target):
 
 
 @dataclass(frozen=True, eq=False)
-class Added(Target):
+class Added(Place):
     """Numbers that each run adds to the one in a place, one after the other: constants, or those that it takes out of
     tensors."""
 
-    place: Place
     numbers: tuple[int | float, ...]
 
-    @property
-    def path(self) -> str:
-        return self.place.path
-
-    def now(self) -> Any:
-        return self.place.get()
-
-    def back(self, before: Any) -> None:
-        """A run does not read it, and other threads may have added to it."""
+    # other threads may have added to it
+    back = Target.back
 
     def expected(self, before: Any, value: Any) -> Any:
         return sum_of(before, self.numbers or value)
 
     def put(self, value: Any) -> None:
-        holder, key = self.place.holder, self.place.key
         for each in self.numbers or value:
             # in one statement, as code adds it: no other thread comes in between
-            if type(holder) is dict:
-                holder[key] += each
-            elif self.place.kind == CELL:
-                holder.cell_contents += each
+            if type(self.holder) is dict:
+                self.holder[self.key] += each
+            elif self.kind == CELL:
+                self.holder.cell_contents += each
             else:
-                self.place.put(self.place.get() + each)
+                super().put(self.get() + each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +103,9 @@ class Stepped(Target):
     """A scheduler of torch whose step each run makes, behind those of its optimizer."""
 
     scheduler: Any
+    path: str
 
     is_compared: ClassVar = False
-
-    @property
-    def path(self) -> str:
-        return f"a {type(self.scheduler).__name__}"
 
     def parts(self) -> list[Any]:
         """This scheduler, and those that it steps."""
@@ -154,9 +145,6 @@ class Appended(Target):
         """The last items, which are new after a call."""
         length = len(self.holder)
         return tuple(itertools.islice(self.holder, max(length - self.count, 0), length))
-
-    def back(self, before: tuple) -> None:
-        """A run does not read them."""
 
     def put(self, value: tuple) -> None:
         append = _base_of(self.holder).append

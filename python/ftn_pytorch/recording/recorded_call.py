@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,7 @@ from .operations import Operation, address_of, exchanges_at_once, in_place, is_m
 from .optimizer_numbers import Trials
 from .places import Target
 from .python_effects import Calls
-from .readers import ASKING
+from .reads import ASKING
 from .recorder import OF_MEMORY, OF_NUMBER, Recorder, Unrecordable, unseen
 from .returned import PLAIN, Item, Read, mapped
 from .schedules import schedules_of
@@ -37,16 +38,16 @@ def record(call: Call, others: tuple, ignored: frozenset[str], known: Known) -> 
     others: optimizers to which no name leads. ignored: paths that do not count. known: what calls change, as far as
     attempts have shown. What is found anew is put into it.
     """
-    observers = why = None
+    why = ""
     try:
         observers = _Observers(call, others, ignored, known)
     except Exception as failure:
         why = unseen(failure)
-    if observers is None:
-        return call.function(*call.args, **call.named), why or ""
+    if why:
+        return call.function(*call.args, **call.named), why
     recorder, watch = observers.recorder, observers.watch
     calls = Calls(recorder, watch, observers.trials)
-    with watch.reads, Outside(recorder), recorder, observers.following, calls:
+    with watch.reads, Outside(recorder), recorder, observers.following.footprints or contextlib.nullcontext(), calls:
         result = call.function(*call.args, **call.named)
     try:
         return result, observers.tape(result, calls)
@@ -91,9 +92,6 @@ class _Observers:
         left = [*left_values.found(watch, self._known, self._places, following), *schedules]
         if why := self._before.changed([group for each, _ in schedules for group in each.groups()]):
             raise Unrecordable(why)
-        if calls.unknown is not None:
-            kind = type(calls.unknown).__name__
-            raise Unrecordable(f"no name that it uses leads to its {kind}: give it as optimizer=")
         numbers, branches = self._numbers()
         self._require_known()
         after = self._gradients_after()
@@ -125,7 +123,6 @@ class _Observers:
             gradients_after=[
                 (each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after
             ],
-            outside=[(tensor,) for tensor in outside.values()],
             memory=[(tensor,) for tensor in memory.values()],
             addresses=[address_of(tensor) for tensor in memory.values()],
             written=[(tensor,) for tensor in written],
@@ -164,8 +161,9 @@ class _Observers:
 
     def _require_known(self) -> None:
         """Of each tensor from outside it is known where it is in the next call, and of all memory whose it is."""
-        recorder, gradients = self.recorder, self._before.gradients()
-        reached = {*self.watch.reached(), *(id(each.tensor) for each in gradients), *map(id, recorder.kept)}
+        recorder = self.recorder
+        gradients = {id(gradient) for _, _, gradient in self._before.gradients()}
+        reached = {*self.watch.reached(), *gradients, *map(id, recorder.kept)}
         for slot, tensor in recorder.outside.items():
             if id(tensor) not in reached and slot not in recorder.constants:
                 what = "parameter" if tensor.requires_grad else "tensor"
@@ -194,8 +192,10 @@ class _Observers:
         """The operations; a tensor made of numbers of Python is copied in each run only if that changes or returns it.
         A number that is taken out of a tensor is compared, or copied if it is free."""
         recorder = self.recorder
-        if place := recorder.compared_on_device():
-            raise Unrecordable(f"{place}: {OF_NUMBER}")
+        for taken in recorder.taken:
+            # to compare it on a GPU would end all work there where it is another one
+            if not taken.is_free and not taken.copy.on_host:
+                raise Unrecordable(f"{taken.copy.place}: {OF_NUMBER}")
         writes = {address for operation in recorder.operations for address in operation.writes}
         unneeded = [each for taken in recorder.taken for each in (taken.tests if taken.is_free else [taken.copy])]
         for slot, (source, copy, made) in recorder.constants.items():

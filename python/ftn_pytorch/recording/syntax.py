@@ -7,7 +7,7 @@ import ast
 import functools
 import linecache
 from collections.abc import Iterator
-from types import CodeType
+from types import CodeType, FrameType
 
 from ..values.code_names import codes_in
 
@@ -42,11 +42,14 @@ class Syntax:
         return None if is_shared else (each for each in found if isinstance(each.ctx, ast.Load))
 
 
-def syntax_of(code: CodeType) -> Syntax | None:
-    """None where the source is not there, is not that of the code, or instructions do not tell their places."""
+def expression_at(frame: FrameType) -> tuple[Syntax | None, ast.AST | None]:
+    """What a frame evaluates now, and the syntax of its code. None where the source is not there, is not that of the
+    code, or instructions do not tell their places."""
+    code = frame.f_code
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename))
-    return next((each for known, each in _of_file(code.co_filename, text) if known == code), None)
+    found = next((each for known, each in _of_file(code.co_filename, text) if known == code), None)
+    return found, None if found is None else found.at(positions_of(code)[frame.f_lasti // 2])
 
 
 @functools.lru_cache(maxsize=1000)
