@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording import cuda_graphs, device_turns, late_checks, memory_spans  # noqa: E402
+from ftn_pytorch.recording import cuda_graphs, late_checks, memory_spans  # noqa: E402
 from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 nn = torch.nn
@@ -55,7 +55,7 @@ class Order:
     end = begin
 
 
-class Turns(device_turns.Turns):
+class Turns(cuda_graphs.Turns):
     """Of a device whose graphs are played."""
 
     def __init__(self):
@@ -335,9 +335,9 @@ def test_turns_without_a_plugin_that_can_be_opened(monkeypatch):
                 raise ImportError(f"{plugin} is not of the build of this module")
             return Order()
 
-    monkeypatch.setattr(device_turns.extension, "module", lambda: Extension)
-    monkeypatch.setattr(device_turns.extension, "plugin", lambda: "libftn_pytorch_direct.so")
-    monkeypatch.setattr(device_turns, "_known", {})
+    monkeypatch.setattr(cuda_graphs.extension, "module", lambda: Extension)
+    monkeypatch.setattr(cuda_graphs.extension, "plugin", lambda: "libftn_pytorch_direct.so")
+    monkeypatch.setattr(cuda_graphs, "_known", {})
     device = torch.device("cuda", 0)
-    made = device_turns.turns_of(device)
-    assert made.order.take() and device_turns.turns_of(device) is made
+    made = cuda_graphs.turns_of(device)
+    assert made.order.take() and cuda_graphs.turns_of(device) is made

@@ -25,10 +25,9 @@ from .tape import Tape
 from .tensor_effects import Outside
 from .variant import Variant
 
-# Comparing needs memory for each of these
 _TRIES = 3
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
-
+"""As what elements are compared, by their size."""
 
 OTHERS = "something else has changed what it uses, or has drawn random numbers, as where another thread trains"
 """Stands for a comparison that has shown nothing."""

@@ -7,13 +7,16 @@ Results are copied out of the graph's memory, which the next call overwrites. A 
 the graph, and so do the settings of kernels; where one changes, a new graph is captured. What a graph cannot do runs as
 the operators one by one.
 
-All graphs of a device share one pool of memory, so each writes over what the others have computed.
+All graphs of a device share a stream, on which they are captured, and a pool of memory, so each writes over what the
+others have computed. They must not run at the same time, on whatever streams they are launched. The plug-in captures
+them, and owns what the device has once.
 """
 
 from __future__ import annotations
 
 import atexit
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +24,8 @@ import torch
 
 from ..ranks import process_group
 from ..system import log, private_names
-from . import comparison
+from . import comparison, extension
 from .collectives import asks_ranks
-from .device_turns import Turns, turns_of
 from .memory_spans import Overlaps, has_gaps, like
 from .operations import is_move
 from .recorder import ALONE
@@ -36,6 +38,7 @@ _STAGED_BYTES = 8 << 20
 # cuBLAS looks that far at how addresses are aligned.
 _ALIGNED = 256
 _alive: weakref.WeakSet[GraphReplay] = weakref.WeakSet()
+_known: dict[Any, Turns] = {}
 
 
 def device_of(tape: Tape, inputs: list[Any]) -> Any:
@@ -64,6 +67,57 @@ def obstacle(tape: Tape, inputs: list[Any], device: Any) -> str:
     if any(map(has_gaps, inputs)) and any("as_strided" in operation.name for operation in tape.steps):
         return "as_strided reaches beyond the elements of a section"
     return ""
+
+
+def turns_of(device: Any) -> Turns:
+    """Those of a device of this process."""
+    if device not in _known:
+        plugin = extension.plugin()
+        try:
+            order = extension.module().device_turns(plugin, device.index)
+        except ImportError as failure:
+            # files cannot run in this process, so nobody else takes turns
+            log.info(f"there are no graphs of {device} without the plug-in: {failure}")
+            plugin = ""
+            order = extension.module().device_turns(plugin, device.index)
+        _known.setdefault(device, Turns(device, order, plugin))
+    return _known[device]
+
+
+class Turns:
+    """``order`` is taken by who captures or launches a graph, until what it computes has been copied."""
+
+    def __init__(self, device: Any, order: Any, plugin: str) -> None:
+        self.order = order
+        self._plugin = plugin
+        """The library that captures graphs; empty where there is none."""
+        self._device = device
+
+    def record(self, event: Any) -> None:
+        event.record(torch.cuda.current_stream(self._device))
+
+    def event(self) -> Any:
+        """After all that the current stream has been given."""
+        made = torch.cuda.Event()
+        self.record(made)
+        return made
+
+    def capture(
+        self, prepare: Callable[[], Any], restore: Callable[[], Any], launch: Callable[[], Any], draws: bool
+    ) -> Any:
+        """A graph of ``launch``, and what that returns. ``prepare`` runs before, and ``restore`` after that.
+
+        ``draws``: random numbers. RuntimeError where it cannot be captured.
+        """
+        if not self._plugin:
+            raise RuntimeError("the plug-in that captures graphs is missing")
+        with torch.cuda.device(self._device):
+            torch.cuda.synchronize()  # graphs of other streams
+            # not on the stream of captures: torch frees the workspaces of that with each graph that is let go, and
+            # those that a capture has made stay in the pool
+            prepare()
+            restore()
+            return extension.module().capture(self._plugin, self._device.index, draws, launch)
 
 
 @dataclass

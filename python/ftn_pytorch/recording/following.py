@@ -24,13 +24,12 @@ from ..values.walk import WHOLE
 from .binding import CELL, SLOT, Binding
 from .bindings import Watch
 from .flows import HandedOn, Step, computed, is_appended_to, value_added
-from .footprints import NOWHERE, Access, Footprints, called_by, value_of
+from .footprints import NOWHERE, Access, Footprints, called_by, expression_at, value_of
 from .operations import RECORDING, callers, is_of_library, is_of_package, is_of_user
 from .places import Added, Appended, Guard, Place, sum_of
 from .reads import BY_TEXT, IN_TEXTS, OF_UNSEEN, Reads
 from .recorder import Recorder, Unrecordable, unseen
 from .returned import parts
-from .syntax import expression_at
 
 OF_COUNTS = "count in a tensor (n.add_(1)), or outside; what is no tensor must not change in a call"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

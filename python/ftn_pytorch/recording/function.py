@@ -15,9 +15,9 @@ from ..errors import FtnPytorchError
 from ..system import log, private_names, process, thread_recorder
 from . import collectives, comparison, compiled_steps, cuda_graphs, extension, late_checks
 from .arguments import Call, is_followed, key_of, tensors_in
-from .changes import difference
 from .following import Known
 from .left_values import given, run_of
+from .places import difference
 from .recorded_call import record
 from .recorder import ALONE
 from .returned import mapped, parts

@@ -20,10 +20,9 @@ from . import returned
 from .arguments import leaves
 from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
 from .bindings import Watch
-from .changes import changes_in, difference
 from .following import OF_COUNTS, Following, Known, Way
 from .operations import is_ordinary
-from .places import Place
+from .places import Place, changes_in, difference
 from .recorder import OF_NUMBER, Unrecordable
 from .returned import PLAIN, filled
 from .tape import Tape

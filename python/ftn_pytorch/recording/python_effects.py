@@ -147,7 +147,9 @@ class Calls:
             self._recorder.called = argument
             self.asks_switches |= "get_" in getattr(argument, "__name__", "")
         if event == "c_call" and (why := _reason(argument)):
-            is_deep = argument in _FILES or _asks_seed(argument)
+            is_of_generator = isinstance(getattr(argument, "__self__", None), torch.Generator)
+            # a function of torch would ask for the seed for the code of a user
+            is_deep = argument in _FILES or (is_of_generator and argument.__name__ not in _KEPT)
             if self._concerns(frame, _OWN_THREADS if argument in _OF_THREADS else FOR_PEOPLE, is_deep):
                 self._refuse(why)
 
@@ -187,11 +189,6 @@ def _reason(function: Any) -> str:
         return f"asks a generator of random numbers ({name})"
     is_known = kind_of(of) is not Kind.UNKNOWN or isinstance(of, _FRESH)
     return "" if is_known else f"calls {name} of an object of class {type(of).__name__}"
-
-
-def _asks_seed(function: Any) -> bool:
-    """A function of torch would do that for the code of a user."""
-    return isinstance(getattr(function, "__self__", None), torch.Generator) and function.__name__ not in _KEPT
 
 
 def _is_of_cprofile(hook: Any) -> bool:

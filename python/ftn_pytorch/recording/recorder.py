@@ -140,8 +140,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.kept.append(tensor)
 
     def slot_of(self, tensor: Any, is_input: bool = False) -> int:
-        known = self._slots.get(tensor)
-        if known is not None:
+        if (known := self.known(tensor)) is not None:
             return known
         number = self._new(tensor)
         if not is_input:

@@ -31,11 +31,8 @@ class Item:
     number: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Read:
+class Read(Item):
     """Stands for a number in a tensor of a result."""
-
-    number: int
 
 
 def mapped(change: Callable[[Any], Any], value: Any) -> Any:
@@ -86,8 +83,7 @@ def filler(template: Any) -> Callable[[tuple], Any]:
 def filled(template: Any, tensors: tuple) -> Any:
     """A result."""
     if isinstance(template, Item):
-        return tensors[template.number]
-    if isinstance(template, Read):
-        return tensors[template.number].item()
+        tensor = tensors[template.number]
+        return tensor.item() if isinstance(template, Read) else tensor
     found = None if isinstance(template, PLAIN) else mapped(lambda each: filled(each, tensors), template)
     return template if found is None else found

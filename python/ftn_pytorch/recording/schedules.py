@@ -15,8 +15,7 @@ from .recorder import Unrecordable
 
 _ALL = [each for each in vars(torch.optim.lr_scheduler).values() if isinstance(each, type)]
 _OF_LOSSES = torch.optim.lr_scheduler.ReduceLROnPlateau
-STEPS = {each.step.__code__: each for each in _ALL if issubclass(each, torch.optim.lr_scheduler.LRScheduler)}
-"""Code of the steps, with a class whose step that is."""
+STEPS = {each.step.__code__ for each in _ALL if issubclass(each, torch.optim.lr_scheduler.LRScheduler)}
 _READS = frozenset(("last_epoch", "get_last_lr", "get_lr", "param_groups", "state_dict", "print_lr"))
 
 

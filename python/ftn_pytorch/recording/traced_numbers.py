@@ -56,9 +56,6 @@ class Trace:
         formula = (*formula_of(one), *formula_of(other), (code, 0))
         return self.number(value, formula) if isinstance(value, float) else value
 
-    def negated(self, one: Traced) -> Traced:
-        return self.number(-float(one), (*one.formula, (NEGATE, 0)))
-
     def compared(self, code: int, one: Any, other: Any, is_true: bool) -> bool:
         # a number of a group that becomes zero ends a recording anyway
         if not (code == EQUAL and len(one.formula) == 1 and one.formula[0][0] == NUMBER and other == 0):
@@ -107,7 +104,7 @@ class Traced(float):
     __hash__ = float.__hash__
 
     def __neg__(self) -> Traced:
-        return self.trace.negated(self)
+        return self.trace.number(-float(self), (*self.formula, (NEGATE, 0)))
 
     def __bool__(self) -> bool:
         return not self.trace.compared(EQUAL, self, 0.0, float(self) == 0)
