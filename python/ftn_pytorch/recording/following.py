@@ -87,9 +87,6 @@ class Known:
         """Those of the lists, which are not looked into."""
         return frozenset(way.path for way in self.ways if not way.is_number)
 
-    def holders(self) -> list[Any]:
-        return [place.holder for place in (*self.numbers, *(way.place for way in self.ways))]
-
 
 @dataclass
 class Count:

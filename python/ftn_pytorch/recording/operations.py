@@ -55,13 +55,10 @@ class Operation:
     """It makes or writes a tensor in host memory."""
     makes_memory: bool = False
     """The result, one tensor of floating point numbers, shares its memory with nothing that was there before."""
-
     is_tried: bool = False
     """Code of the user catches its failure."""
-
     is_required: bool = False
     """It fails where a number is not the one with which the function went its way."""
-
     label: str = ""
     received: Any = None
     """Copy of what other ranks gave, where it waits for them."""

@@ -70,7 +70,8 @@ class _Observers:
         self.trials = Trials(self.recorder)
         self._before = _Before(self.recorder)
         paths = ignored | known.paths
-        self.watch = Watch(call.function, (*others, *objects), paths, self._before.met, known.holders())
+        counts = [place.holder for place in (*known.numbers, *(way.place for way in known.ways))]
+        self.watch = Watch(call.function, (*others, *objects), paths, self._before.met, counts)
         if obstacle := self.watch.obstacle():
             self.watch.finish()
             raise Unrecordable(obstacle)
