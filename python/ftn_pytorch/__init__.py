@@ -26,7 +26,7 @@ _PLACES = {
     "lock": "system.fair_lock",
     "procedure": "tensors.procedures",
     "rank": "ranks.own_rank",
-    "recorded": "recording",
+    "recorded": "recording.function",
     "require_equal": "ranks.equality",
     "save_recording": "saved.writing",
     "world_size": "ranks.own_rank",

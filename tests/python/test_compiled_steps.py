@@ -54,7 +54,7 @@ def step_of(net, optimizer, after=lambda: None):
 
 def replay_of(function):
     (variant,) = function.recording._ready
-    return variant.replay
+    return variant.runner
 
 
 def compile_now(function, args_of=data):
@@ -116,12 +116,12 @@ def test_predictions_of_several_shapes():
     for rows in (4, 9):
         for call in range(CALLS):
             predict(data(call, rows)[0])
-        assert predict.recording._ready[0].replay.wait(900)
+        assert predict.recording._ready[0].runner.wait(900)
     for rows in (4, 9) * (CALLS // 2):
         for call in range(4):
             x, _ = data(call, rows)
             assert is_near(predict(x), net(x).detach())
-    assert [variant.replay.is_compiled() for variant in predict.recording._ready] == [True, True]
+    assert [variant.runner.is_compiled() for variant in predict.recording._ready] == [True, True]
 
 
 def test_what_a_step_counts_and_leaves_is_there():

@@ -46,7 +46,7 @@ RECORDED = """
     for _ in range(20):
         step(x)
     (variant,) = step.recording._ready
-    print(type(variant.replay).__name__, len(variant.replay._graphs), flush=True)
+    print(type(variant.runner).__name__, len(variant.runner._graphs), flush=True)
     if rank == 1:
         os._exit(3)
     try:

@@ -54,7 +54,7 @@ RECORDED = """
     (plain, _), (kept, step) = (halo_ranks.trained(rank, size, keeps, device) for keeps in (False, True))
     assert step.recording.is_ready, step.recording.obstacle
     (variant,) = step.recording._ready
-    facts = [plain[:2] == kept[:2], type(variant.replay).__name__, len(variant.replay._graphs) > 0]
+    facts = [plain[:2] == kept[:2], type(variant.runner).__name__, len(variant.runner._graphs) > 0]
     step.recording.reset()
     end(facts)
 """

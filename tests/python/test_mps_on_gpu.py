@@ -38,7 +38,7 @@ CODE = """
 
     losses = [step(torch.full((256, 16), 0.1 * call, device="cuda")).item() for call in range(40)]
     (variant,) = step.recording._ready
-    print(bool(variant.replay._graphs), losses)
+    print(bool(variant.runner._graphs), losses)
 """
 
 

@@ -14,7 +14,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording import cuda_graphs, device_turns, memory_spans  # noqa: E402
+from ftn_pytorch.recording import cuda_graphs, late_checks, memory_spans  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 nn = torch.nn
 HOST = torch.device("cpu")
@@ -54,7 +55,7 @@ class Order:
     end = begin
 
 
-class Turns(device_turns.Turns):
+class Turns(cuda_graphs.Turns):
     """Of a device whose graphs are played."""
 
     def __init__(self):
@@ -223,6 +224,43 @@ def test_gradients_that_the_caller_keeps(turns, way):
     assert len(turns.graphs) == (1 if way == "not at all" else 2)
 
 
+@pytest.fixture
+def often(monkeypatch):
+    """Each tenth run is checked, however long it takes."""
+    monkeypatch.setenv(late_checks.VARIABLE, "10")
+    monkeypatch.setattr(late_checks, "_SHARE", 1e9)
+
+
+def test_a_late_check_of_a_graph_changes_nothing(turns, often):
+    def run(record):
+        torch.manual_seed(1)
+        net, called = nn.Linear(4, 2), []
+        step = step_of(net, torch.optim.SGD(net.parameters(), lr=0.1))
+
+        def counted(x):
+            called.append(1)
+            return step(x)
+
+        apply, x = record(counted), placed().fill_(1.0)
+        return apply, [apply(x).item() for _ in range(80)], len(called)
+
+    _, plain, _ = run(lambda function: function)
+    apply, found, calls = run(lambda function: recorded(function, ignore=["called"]))
+    assert found == plain and apply.recording.is_ready
+    assert 11 < calls < 20, "some of the runs are checked"
+    assert len(turns.graphs) == 1, "a check keeps no gradient, for which graphs would have to copy theirs"
+
+
+def test_a_late_check_of_a_graph_tells_what_no_rule_sees(turns, often, monkeypatch):
+    apply = ready(recorded(lambda x: nn.functional.relu(x)), x := placed().normal_())
+    for _ in range(30):
+        assert torch.equal(apply(x), x.relu())
+    monkeypatch.setattr(nn.functional, "relu", torch.tanh)
+    with pytest.warns(FtnPytorchWarning, match="is not recorded: something that it uses has changed and was not seen"):
+        found = [torch.equal(apply(x), x.tanh()) for _ in range(20)]
+    assert all(found[found.index(True) :]) and not apply.recording.is_ready
+
+
 def test_settings_of_kernels_are_what_a_graph_is_valid_for(turns):
     apply, x, settings = recorded(lambda x: x * 2), placed().fill_(1.0), torch.backends.cuda.matmul
     before = settings.allow_tf32
@@ -297,9 +335,9 @@ def test_turns_without_a_plugin_that_can_be_opened(monkeypatch):
                 raise ImportError(f"{plugin} is not of the build of this module")
             return Order()
 
-    monkeypatch.setattr(device_turns.extension, "module", lambda: Extension)
-    monkeypatch.setattr(device_turns.extension, "plugin", lambda: "libftn_pytorch_direct.so")
-    monkeypatch.setattr(device_turns, "_known", {})
+    monkeypatch.setattr(cuda_graphs.extension, "module", lambda: Extension)
+    monkeypatch.setattr(cuda_graphs.extension, "plugin", lambda: "libftn_pytorch_direct.so")
+    monkeypatch.setattr(cuda_graphs, "_known", {})
     device = torch.device("cuda", 0)
-    made = device_turns.turns_of(device)
-    assert made.order.take() and device_turns.turns_of(device) is made
+    made = cuda_graphs.turns_of(device)
+    assert made.order.take() and cuda_graphs.turns_of(device) is made

@@ -65,7 +65,7 @@ REASONS = {
     named_like_the_thread: "it asks for its thread",
     as_many_as_threads: "it asks for its thread",
     as_many_as_are_listed: "it asks for its thread",
-    drawn_of_the_system: "it draws random bytes of the system",
+    drawn_of_the_system: "it calls posix.urandom",
     with_numbers_that_cannot_be_told: r"what it uses cannot be looked at \(ArithmeticError: no state\)",
 }
 

@@ -50,18 +50,34 @@ def test_a_tolerance_lets_small_differences_pass():
 
 def test_an_operator_that_adds_up_in_no_fixed_order(monkeypatch):
     """Played: what others write makes the difference, and each time that the recording is made again gives another."""
-    copies, times = comparison._copies, iter(range(1000))
+    copies, times = comparison.copies_of, iter(range(1000))
 
     def step(x):
         doubled, same = x * 2, x + 0
         ctypes.memmove(doubled.data_ptr(), same.data_ptr(), 8)
         return x * doubled
 
-    monkeypatch.setattr(comparison, "_copies", lambda result: [each + 1e-3 * next(times) for each in copies(result)])
+    monkeypatch.setattr(comparison, "copies_of", lambda result: [each + 1e-3 * next(times) for each in copies(result)])
     apply = recorded(step)
     with pytest.warns(
         FtnPytorchWarning, match=r"(mul|add).Tensor \(.*:\d+\) gives other numbers each time .*tolerance="
     ):
+        for call in range(CALLS):
+            apply(torch.full((2,), float(call)))
+
+
+def test_memory_that_nobody_has_written_makes_no_difference(monkeypatch):
+    """Played as above: the first operator with numbers is named, and not the one that has made its memory."""
+    copies, times = comparison.copies_of, iter(range(1000))
+
+    def step(x):
+        room = torch.empty_like(x)
+        ctypes.memmove(room.copy_(x).data_ptr(), torch.full_like(x, 3.0).data_ptr(), 4)
+        return room * 2
+
+    monkeypatch.setattr(comparison, "copies_of", lambda result: [each + 1e-3 * next(times) for each in copies(result)])
+    apply = recorded(step)
+    with pytest.warns(FtnPytorchWarning, match=r"is not recorded: aten.copy_ \(.*:\d+\) gives "):
         for call in range(CALLS):
             apply(torch.full((2,), float(call)))
 

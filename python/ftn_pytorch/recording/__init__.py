@@ -6,21 +6,3 @@ call with ``recorder`` (the operator calls), ``bindings`` (the names it depends 
 ``tensor_effects`` (what no name and no operator shows) and ``optimizer_numbers`` (what steps compute in Python).
 ``comparison`` compares; ``extension`` finds what runs recordings (src/recording), ``cuda_graphs`` what a GPU runs.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .function import RecordedFunction, recorded
-
-__all__ = ["RecordedFunction", "recorded"]
-
-
-def __getattr__(name: str) -> Any:
-    """The core asks for ``extension`` alone, and most scripts record nothing."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import function
-
-    return getattr(function, name)

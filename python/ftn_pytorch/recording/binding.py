@@ -52,23 +52,17 @@ def items_of(holder: Any, path: str, keys: set[Any] | None = None, pairs: tuple 
     return Binding(ITEMS, holder, base, flat, path)
 
 
-def is_hidden(cached: Any) -> bool:
-    """Whether functools.lru_cache puts each new result into the object that held another, and has many."""
-    information = cached.cache_info()
-    return information.maxsize is not None and _FEW < information.maxsize <= information.currsize
-
-
-def results_kept(cached: Any, path: str) -> list[Binding]:
-    """That functools.lru_cache keeps what it has: else it is computed anew.
-
-    Of one with a limit each result is looked for, or nothing may come to it: see ``is_hidden``.
-    """
+def results_kept(cached: Any, path: str) -> list[Binding] | None:
+    """That functools.lru_cache keeps what it has: else it is computed anew. Of one with a limit each result is looked
+    for, or nothing may come to it. None where it is full: it puts each new result into the object that held another."""
     found = []
-    information = cached.cache_info()
-    if information.maxsize is not None and information.currsize <= _FEW:
+    limit, count = cached.cache_info()[2:]
+    if limit is not None and count <= _FEW:
         return [Binding(KEPT, cached, key, each, f"a result of {path}") for key, each in entries_in(cached)]
+    if limit is not None and limit <= count:
+        return None
     for table in tables_in(cached):
-        if information.maxsize is None and all(kind_of(key) is Kind.CONSTANT for key in table):
+        if limit is None and all(kind_of(key) is Kind.CONSTANT for key in table):
             found += [Binding(ITEM, table, key, each, f"a result of {path}") for key, each in table.items()]
         else:
             found.append(items_of(table, f"results of {path}"))

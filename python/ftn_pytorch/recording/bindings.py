@@ -29,10 +29,9 @@ from ..values.kinds import base_of, is_of_decimals, is_simple
 from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
 from . import binding, extension
-from .binding import ABSENT, ANYTHING, CELL, ITEM, SLOT, Binding, is_hidden, items_of, pairs_of, results_kept
+from .binding import ABSENT, ANYTHING, CELL, ITEM, SLOT, Binding, items_of, pairs_of, results_kept
 from .operations import is_of_library, parameters_of, tried_in
-from .readers import ASKING, DESCRIPTORS, OF_C, PAST_READS, SEES_RECORDER
-from .reads import Reads
+from .reads import ASKING, DESCRIPTORS, OF_C, PAST_READS, SEES_RECORDER, Reads
 from .recorder import unseen
 
 _CONTROL_FLOW = frozenset(("cond", "while_loop"))
@@ -40,8 +39,7 @@ _STEPPING = frozenset(("step", "zero_grad", "state"))
 """What may be asked of an optimizer or a scheduler that tells nothing of its numbers."""
 
 _MAKE_IT_A_TENSOR = "whose changes cannot be seen: make it a tensor"
-_TEXTS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
-_ITEMS_OF_FUNCTIONS = frozenset(("__annotations__", "__globals__"))
+_OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__globals__"))
 _WITH_FIELDS = (Kind.CONSTANT, Kind.CONTAINER, Kind.OBJECT, Kind.SCHEDULER, Kind.FUNCTION)
 
 
@@ -351,9 +349,9 @@ class Watch:
 
     def _function(self, value: Any, path: str) -> None:
         if type(value) is CACHED:
-            if is_hidden(value):
+            if (kept := results_kept(value, path)) is None:
                 self._refuse(f"{path} is a functools.lru_cache that is full: give it maxsize=None")
-            self.bindings += results_kept(value, path)
+            self.bindings += kept or []
         if not isinstance(value, FunctionType):
             return
         self.functions.append(value)
@@ -371,10 +369,9 @@ class Watch:
                 self._add(ABSENT, value.__globals__, each, None, each)
                 if each in vars(builtins):
                     self._add(ITEM, vars(builtins), each, vars(builtins)[each], each)
-        for each in sorted(_ITEMS_OF_FUNCTIONS & self.names):
-            self.bindings.append(items_of(getattr(value, each), f"{name}.{each}"))
-        for each in sorted(_TEXTS & self.names):
-            self._add(SLOT, value, each, getattr(value, each), f"{name}.{each}")
+        for each in sorted(_OF_FUNCTIONS & self.names):
+            now, path = getattr(value, each), f"{name}.{each}"
+            self.bindings.append(items_of(now, path) if type(now) is dict else Binding(SLOT, value, each, now, path))
 
     def _optimizer(self, optimizer: Any, path: str) -> None:
         self.optimizers.append(optimizer)

@@ -19,10 +19,8 @@ from .tape import Tape
 class Compared:
     """A tape in which copies of tensors that are received take the place of operations of all ranks."""
 
-    replay: Any
-    """Runs it."""
-
     def __init__(self, tape: Tape) -> None:
+        self.replay: Any = None
         steps, constants = list(tape.steps), list(tape.constants)
         makers = {slots[0]: place for place, step in enumerate(steps) for slots in step.results if len(slots) == 1}
         self._received: list[tuple[int, Any]] = []

@@ -8,7 +8,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -18,16 +18,16 @@ from ..system.tensor_bytes import bytes_of
 from . import extension
 from .arguments import Call, tensors_in
 from .left_values import given
-from .operations import Operation, address_of
-from .recorder import TOO_LITTLE, Recorder
+from .operations import Operation, address_of, only_makes_memory
+from .recorder import TOO_LITTLE, Recorder, copies_of
 from .returned import filled, parts
 from .tape import Tape
 from .tensor_effects import Outside
+from .variant import Variant
 
-# Comparing needs memory for each of these
 _TRIES = 3
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
-
+"""As what elements are compared, by their size."""
 
 OTHERS = "something else has changed what it uses, or has drawn random numbers, as where another thread trains"
 """Stands for a comparison that has shown nothing."""
@@ -92,25 +92,19 @@ class Surroundings:
         )
 
 
-class Checked(Protocol):
-    """A recording, or what is compared in its place."""
-
-    tape: Any
-    replay: Any
-
-    def receive(self, operations: list[Operation]) -> None:
-        """Take what the operations of the function gave, before it runs."""
-
-
-def both_ways(call: Call, checked: Checked, tolerance: float, looks: bool) -> tuple[Any, str | None]:
+def both_ways(call: Call, variant: Variant, tolerance: float) -> tuple[Any, str | None]:
     """The result, and in what the two differ: empty if in nothing, None if the recording does not hold here.
     ``OTHERS``: nothing is known, and another call will tell. NotImplemented: the call has still to be made, for
     which the copies for the comparison left too little memory.
 
-    looks: a recorder looks on, and tells which operation differs. Torch may compute otherwise then: the fast path of
-    transformers, singular values, gradients of ``max``.
+    After a doubt a recorder looks on, and tells which operation differs. Torch may compute otherwise then: the fast
+    path of transformers, singular values, gradients of ``max``.
     """
-    tape, replay = checked.tape, checked.replay
+    exchanged = variant.compared
+    tape, replay, runner = variant.tape, variant.replay, variant.runner
+    if exchanged is not None:
+        tape, replay, runner = exchanged.tape, exchanged.replay, exchanged.replay
+    assert tape is not None
     try:
         args = given(call.args, tape.given)
         inputs = tensors_in(args, call.named)
@@ -120,7 +114,7 @@ def both_ways(call: Call, checked: Checked, tolerance: float, looks: bool) -> tu
         return NotImplemented, _told(failure)
     # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
     # one that looks for the reason.
-    recorder = Recorder(inputs, tape.counts, with_values=True) if looks else None
+    recorder = Recorder(inputs, tape.counts, with_values=True) if variant.doubt or exchanged else None
     try:
         with contextlib.ExitStack() as stack:
             for each in () if recorder is None else (Outside(recorder), recorder):
@@ -139,9 +133,11 @@ def both_ways(call: Call, checked: Checked, tolerance: float, looks: bool) -> tu
         return result, _told(failure)
     before.restore()
     try:
-        if recorder is not None:
-            checked.receive(recorder.operations)
-        found = replay.run(args, call.named)
+        if recorder is None:
+            before.gradients.clear()  # who holds a gradient that a graph has made lets the graph copy all of them
+        elif exchanged is not None:
+            exchanged.receive(recorder.operations)
+        found = runner.run(args, call.named)
         if found is NotImplemented:
             kind, place = replay.why()
             fails = kind == "failure" and not tape.number_required_at(place)
@@ -195,7 +191,7 @@ class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         run = functools.partial(operator, *args, **(kwargs or {}))
         result = run()
-        self.found = self.found or self._difference(next(self._steps), _copies(result), run)
+        self.found = self.found or self._difference(next(self._steps), copies_of(result), run)
         return result
 
     def _difference(self, step: Operation, outcome: list[Any], run: Callable[[], Any]) -> str:
@@ -204,10 +200,10 @@ class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore
         if number >= len(values) or operations[number].name != step.name:
             return f"{step.name} ({step.place}) is no longer called; "
         pairs = [pair for pair in zip(values[number], outcome) if not is_same(*pair, self._tolerance)]
-        if not pairs:
+        if not pairs or only_makes_memory(step.operator):
             return ""
         is_repeatable = not step.writes and not step.is_random
-        again = [_copies(run()) for _ in range(_TRIES if is_repeatable else 0)]
+        again = [copies_of(run()) for _ in range(_TRIES if is_repeatable else 0)]
         if not all(is_same(one, two, 0) for each in again for one, two in zip(outcome, each)):
             return (
                 f"{step.name} ({step.place}) gives other numbers each time that it is given the same, as what adds up "
@@ -215,11 +211,6 @@ class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore
             )
         value, other = pairs[0]
         return f"{step.name} ({step.place}) gives {_unlike(value, other)}; "
-
-
-def _copies(result: Any) -> list[Any]:
-    flat = result if isinstance(result, (list, tuple)) else [result]
-    return [each.detach().clone() if isinstance(each, torch.Tensor) else None for each in flat]
 
 
 def is_same(value: Any, other: Any, tolerance: float) -> bool:

@@ -66,25 +66,6 @@ class CompiledReplay:
         self._replay.settle(inputs, gradients)
         return results
 
-    def why(self) -> Any:
-        return self._replay.why()
-
-    @property
-    def runs(self) -> int:
-        return self._replay.runs
-
-    @property
-    def is_shared(self) -> bool:
-        return self._replay.is_shared
-
-    @property
-    def check_at(self) -> int:
-        return self._replay.check_at
-
-    @check_at.setter
-    def check_at(self, run: int) -> None:
-        self._replay.check_at = run
-
     def is_compiled(self) -> bool:
         """True once calls run as compiled code."""
         return self._code is not None and not self._checks

@@ -7,14 +7,16 @@ Results are copied out of the graph's memory, which the next call overwrites. A 
 the graph, and so do the settings of kernels; where one changes, a new graph is captured. What a graph cannot do runs as
 the operators one by one.
 
-All graphs of a device share one pool of memory, so each writes over what the others have computed.
+All graphs of a device share a stream, on which they are captured, and a pool of memory, so each writes over what the
+others have computed. They must not run at the same time, on whatever streams they are launched. The plug-in captures
+them, and owns what the device has once.
 """
 
 from __future__ import annotations
 
 import atexit
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +24,8 @@ import torch
 
 from ..ranks import process_group
 from ..system import log, private_names
-from . import comparison
+from . import comparison, extension
 from .collectives import asks_ranks
-from .device_turns import Turns, turns_of
 from .memory_spans import Overlaps, has_gaps, like
 from .operations import is_move
 from .recorder import ALONE
@@ -37,19 +38,19 @@ _STAGED_BYTES = 8 << 20
 # cuBLAS looks that far at how addresses are aligned.
 _ALIGNED = 256
 _alive: weakref.WeakSet[GraphReplay] = weakref.WeakSet()
+_known: dict[Any, Turns] = {}
 
 
 def device_of(tape: Tape, inputs: list[Any]) -> Any:
     """The GPU that a recording works on, None where there is none."""
-    tensors = (*(tensor for (tensor,) in tape.outside), *inputs)
-    return next((each.device for each in tensors if each.is_cuda), None)
+    return next((each.device for each in (*(tensor for _, tensor in tape.constants), *inputs) if each.is_cuda), None)
 
 
 def obstacle(tape: Tape, inputs: list[Any], device: Any) -> str:
     """Why a recording cannot become a graph; empty if it can."""
     if sum(tensor.nbytes for tensor in inputs if tensor.is_cpu) > _STAGED_BYTES:
         return f"its arrays of the host are larger than {_STAGED_BYTES >> 20} MiB"
-    if any(tensor.device != device for tensor in (*(t for (t,) in tape.outside), *inputs) if tensor.is_cuda):
+    if any(tensor.device != device for tensor in (*(t for _, t in tape.constants), *inputs) if tensor.is_cuda):
         return "it works on several GPUs"
     for operation in tape.steps:
         if operation.on_host:
@@ -66,6 +67,57 @@ def obstacle(tape: Tape, inputs: list[Any], device: Any) -> str:
     if any(map(has_gaps, inputs)) and any("as_strided" in operation.name for operation in tape.steps):
         return "as_strided reaches beyond the elements of a section"
     return ""
+
+
+def turns_of(device: Any) -> Turns:
+    """Those of a device of this process."""
+    if device not in _known:
+        plugin = extension.plugin()
+        try:
+            order = extension.module().device_turns(plugin, device.index)
+        except ImportError as failure:
+            # files cannot run in this process, so nobody else takes turns
+            log.info(f"there are no graphs of {device} without the plug-in: {failure}")
+            plugin = ""
+            order = extension.module().device_turns(plugin, device.index)
+        _known.setdefault(device, Turns(device, order, plugin))
+    return _known[device]
+
+
+class Turns:
+    """``order`` is taken by who captures or launches a graph, until what it computes has been copied."""
+
+    def __init__(self, device: Any, order: Any, plugin: str) -> None:
+        self.order = order
+        self._plugin = plugin
+        """The library that captures graphs; empty where there is none."""
+        self._device = device
+
+    def record(self, event: Any) -> None:
+        event.record(torch.cuda.current_stream(self._device))
+
+    def event(self) -> Any:
+        """After all that the current stream has been given."""
+        made = torch.cuda.Event()
+        self.record(made)
+        return made
+
+    def capture(
+        self, prepare: Callable[[], Any], restore: Callable[[], Any], launch: Callable[[], Any], draws: bool
+    ) -> Any:
+        """A graph of ``launch``, and what that returns. ``prepare`` runs before, and ``restore`` after that.
+
+        ``draws``: random numbers. RuntimeError where it cannot be captured.
+        """
+        if not self._plugin:
+            raise RuntimeError("the plug-in that captures graphs is missing")
+        with torch.cuda.device(self._device):
+            torch.cuda.synchronize()  # graphs of other streams
+            # not on the stream of captures: torch frees the workspaces of that with each graph that is let go, and
+            # those that a capture has made stay in the pool
+            prepare()
+            restore()
+            return extension.module().capture(self._plugin, self._device.index, draws, launch)
 
 
 @dataclass
@@ -115,18 +167,11 @@ class GraphReplay:
             self._turns.order.give_back()
         return self._replay.run(args, named) if found is None else found
 
-    def why(self) -> Any:
-        return self._replay.why()
-
-    @property
-    def runs(self) -> int:
-        return self._replay.runs
-
     def reset(self) -> None:
         """Let the graphs go; the next call captures another one."""
         is_mine = self._turns.order.take(wait=5.0)  # at exit, its thread may be gone
         try:
-            self._drop(list(self._graphs))
+            self._graphs.clear()
         finally:
             if is_mine:
                 self._turns.order.give_back()
@@ -147,14 +192,14 @@ class GraphReplay:
             place = tuple([address % _ALIGNED for address in addresses])
         captured = self._graphs.get(place)
         if captured is not None and not captured.graph.can_be_replayed:
-            self._drop([place])
+            del self._graphs[place]
             captured = None
         if captured is None or captured.valid_for != (numbers, settings):
             captured = self._capture(place, inputs, numbers, settings)
-        elif captured.gradients and not self._copies_gradients and self._are_kept(captured):
-            # who keeps a gradient may keep that of each call, and keeps the memory of these graphs
+        elif not self._copies_gradients and not self._replay.take_back(captured.gradients, captured.holders):
+            # who keeps a gradient of the last launch may keep that of each, and keeps the memory of these graphs
             self._copies_gradients = True
-            self._drop(list(self._graphs))
+            self._graphs.clear()
             captured = self._capture(place, inputs, numbers, settings)
         if captured is None:
             return None
@@ -176,10 +221,6 @@ class GraphReplay:
             process_group.wait_for(self._turns.event(), self._name)
         return results
 
-    def _are_kept(self, captured: _Captured) -> bool:
-        """True where somebody else has a gradient of the last launch; if not, parameters no longer have it, either."""
-        return not self._replay.take_back(captured.gradients, captured.holders)
-
     def _fill(self, buffers: list[Any], inputs: list[Any]) -> None:
         if self._staged is not None:
             self._staged.synchronize()
@@ -195,8 +236,7 @@ class GraphReplay:
             return None
         before = None
         try:
-            if place in self._graphs:
-                self._drop([place])
+            if self._graphs.pop(place, None) is not None:
                 self.captures += 1
             if self.captures > _CAPTURES:
                 self._do_without("numbers of its optimizer change too often; give the learning rate as a tensor")
@@ -240,12 +280,8 @@ class GraphReplay:
         self._graphs[place] = _Captured(graph, (numbers, settings), buffers, results, gradients, holders)
         return self._graphs[place]
 
-    def _drop(self, places: Iterable[tuple]) -> None:
-        for place in places:
-            del self._graphs[place]
-
     def _do_without(self, why: str) -> None:
-        self._drop(list(self._graphs))
+        self._graphs.clear()
         self.captures = _CAPTURES + 1
         log.info(f"{self._name}: no CUDA graph, because {why}")
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from .footprints import NOWHERE, Footprints, is_plain, value_of
-from .syntax import Syntax
+from ..values.kinds import is_simple
+from .footprints import NOWHERE, Footprints, Syntax, value_of
 
 _FUNCTIONS = (min, max, abs, int, float, bool)
 _COMPUTES = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp)
@@ -54,7 +54,7 @@ def _with_number(part: Any, text: str, frame: FrameType, names: frozenset[str]) 
         return ast.Name("n", ast.Load())
     if isinstance(part, (ast.Constant, ast.Name, ast.Attribute)):
         value = value_of(part, frame)
-        is_constant = getattr(part, "id", getattr(part, "attr", None)) not in names and is_plain(value)
+        is_constant = getattr(part, "id", getattr(part, "attr", None)) not in names and is_simple(value)
         return ast.Constant(value) if is_constant else None
     made, fields = copy.copy(part), ast.iter_fields(part)
     if isinstance(part, ast.Call):
@@ -77,19 +77,14 @@ def _with_number(part: Any, text: str, frame: FrameType, names: frozenset[str]) 
 
 
 def value_added(node: ast.expr, syntax: Syntax, frame: FrameType) -> Any:
-    """What a statement that writes to a place adds to what is there: a number; None if that is not known, NOWHERE if it
-    does another thing."""
+    """What a statement that reads or writes a place here adds to what is there: a number; None if that is not known,
+    NOWHERE if it does another thing."""
     if (found := _sum_around(node, syntax)) is None:
         return NOWHERE
     value = value_of(found[0], frame)
     if type(value) not in (int, float):
         return None
     return value if isinstance(found[1], ast.Add) else -value
-
-
-def is_only_added_to(node: ast.expr, syntax: Syntax) -> bool:
-    """Whether what is read here is only put back with something added."""
-    return _sum_around(node, syntax) is not None
 
 
 def _sum_around(node: ast.expr, syntax: Syntax) -> tuple[ast.expr, ast.operator] | None:

@@ -23,15 +23,13 @@ from ..values.held import fields_of, shown
 from ..values.walk import WHOLE
 from .binding import CELL, SLOT, Binding
 from .bindings import Watch
-from .flows import HandedOn, Step, computed, is_appended_to, is_only_added_to, value_added
-from .footprints import NOWHERE, Access, Footprints, called_by, value_of
-from .operations import RECORDING, is_of_library, is_of_package, is_of_user
+from .flows import HandedOn, Step, computed, is_appended_to, value_added
+from .footprints import NOWHERE, Access, Footprints, called_by, expression_at, value_of
+from .operations import RECORDING, callers, is_of_library, is_of_package, is_of_user
 from .places import Added, Appended, Guard, Place, sum_of
-from .readers import BY_TEXT, IN_TEXTS, OF_UNSEEN
-from .reads import Reads
+from .reads import BY_TEXT, IN_TEXTS, OF_UNSEEN, Reads
 from .recorder import Recorder, Unrecordable, unseen
 from .returned import parts
-from .syntax import positions_of, syntax_of
 
 OF_COUNTS = "count in a tensor (n.add_(1)), or outside; what is no tensor must not change in a call"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -89,13 +87,6 @@ class Known:
         """Those of the lists, which are not looked into."""
         return frozenset(way.path for way in self.ways if not way.is_number)
 
-    def look_again(self) -> None:
-        """The names may have other lists since the last attempt."""
-        self.ways = [each for way in self.ways for each in [way.now()] if each is not None]
-
-    def holders(self) -> list[Any]:
-        return [place.holder for place in (*self.numbers, *(way.place for way in self.ways))]
-
 
 @dataclass
 class Count:
@@ -116,13 +107,14 @@ class Count:
 
 
 class Following:
-    """Entered around the call. ``found`` then tells what a run has to do; ``guards`` what must hold before it."""
+    """``found`` tells after the call what a run has to do; ``guards`` what must hold before it."""
 
     def __init__(self, known: Known, recorder: Recorder, told: Reads, function: Any) -> None:
-        known.look_again()
+        # the names may have other lists since the last attempt
+        known.ways = [now for way in known.ways if (now := way.now()) is not None]
         self.guards: list[Guard] = []
         self.taken = recorder.taken
-        self._known, self._recorder, self._told = known, recorder, told
+        self._known, self._told = known, told
         self._outermost = getattr(function, "__func__", function)
         self._obstacle = ""
         self._counts = [Count(place, place.get()) for place in known.numbers]
@@ -138,28 +130,16 @@ class Following:
         """Where code has written to these numbers, and appended to these lists."""
         seen = [(each.place, functools.partial(self._see_number, each)) for each in self._counts]
         seen += [(way.place, functools.partial(self._see_way, way)) for way in known.ways]
-        self._footprints = Footprints(seen) if seen or known.takes_numbers else None
-
-    @property
-    def is_active(self) -> bool:
-        return self._footprints is not None
-
-    def __enter__(self) -> Following:
-        if self._footprints is not None:
-            self._recorder.chain = self._chain_if_known
-            self._footprints.__enter__()
-        return self
-
-    def __exit__(self, *failure: Any) -> None:
-        if self._footprints is not None:
-            self._footprints.__exit__(*failure)
-            self._recorder.chain = lambda frame, function: None
+        self.footprints = Footprints(seen) if seen or known.takes_numbers else None
+        """To be entered around the call; None if there is nothing to follow."""
+        if self.footprints is not None:
+            recorder.chain = self._chain_if_known
 
     def found(self, watch: Watch) -> list[tuple[Any, Any]]:
         """What a run puts where, with templates of values."""
-        if self._footprints is None:
+        if self.footprints is None:
             return []
-        if why := self._obstacle or self._footprints.obstacle:
+        if why := self._obstacle or self.footprints.obstacle:
             raise Unrecordable(why)
         paths = (*(place.path for place in self._known.numbers), *sorted(self._known.paths), "numbers")
         self._refuse_texts(watch, BY_TEXT, paths[0])
@@ -179,7 +159,7 @@ class Following:
                 watch.bindings.append(Binding(place.kind, place.holder, place.key, way.to, place.path))
         for each in self.taken:
             if each.steps:
-                handed_on = HandedOn(self._footprints, self._nodes)
+                handed_on = HandedOn(self.footprints, self._nodes)
                 each.is_free, each.sums = handed_on.holds(each.steps), handed_on.sums
         return [*self._numbers(), *self._lists()]
 
@@ -204,14 +184,14 @@ class Following:
     def _see_number(self, count: Count, access: Access) -> None:
         self._nodes.add(access.node)
         count.reads += not access.is_write
+        value = value_added(access.node, access.syntax, access.frame)
         if access.is_write:
-            value = value_added(access.node, access.syntax, access.frame)
             if value is NOWHERE:
                 count.is_written = True
             else:
                 count.sums.append(access.syntax.parents[access.node])
                 count.added.append(value)
-        elif not is_only_added_to(access.node, access.syntax):
+        elif value is NOWHERE:
             if count.is_written or None in count.added:
                 self._refuse(f"it reads {count.place.path} after it has changed it")
                 return
@@ -232,11 +212,12 @@ class Following:
                     raise count.refusal(f": {OF_COUNTS}")
                 yield place, now
             elif added:
-                of = [each for each in self.taken if each.is_free and _are_of(each.sums, count.sums)]
+                of = [each for each in self.taken if each.is_free and not set(count.sums).isdisjoint(each.sums)]
                 if added == [None] and not of and type(before) is int and type(now) is int:
                     added = [now - before]
                 taken = tuple(each.value for each in of)
-                step = Added(place, () if of else tuple(each for each in added if each is not None))
+                numbers = () if of else tuple(each for each in added if each is not None)
+                step = Added(place.kind, place.holder, place.key, place.path, numbers)
                 is_known = len(of) == len(added) and (len(of) == 1 or all(map(_is_in_its_sum, of)))
                 is_known = is_known if of else None not in added
                 if not is_known or type(before) not in (int, float) or step.expected(before, taken) != now:
@@ -291,20 +272,17 @@ class Following:
         """The expression in the user's code that takes a number, and the calls around it; None if that is not known."""
         steps: list[Step] = []
         below = None
-        while frame is not None and frame.f_code.co_filename != RECORDING:
-            code = frame.f_code
-            if not is_of_library(code.co_filename):
-                syntax = syntax_of(code) if is_of_user(frame) or is_of_package(frame) else None
-                node = None if syntax is None else syntax.at(positions_of(code)[frame.f_lasti // 2])
-                if syntax is None or node is None or code.co_flags & _SUSPENDS:
-                    return None
-                if below is None and not _takes(node, frame, function):
-                    return None
-                if below is not None and _code_of(called_by(node, frame)) is not below:
-                    return None
-                steps.append(Step(syntax, code, node))
-                below = code
-            frame = frame.f_back
+        for each in callers(frame, RECORDING):
+            code = each.f_code
+            if is_of_library(code.co_filename):
+                continue
+            syntax, node = expression_at(each) if is_of_user(each) or is_of_package(each) else (None, None)
+            if syntax is None or node is None or code.co_flags & _SUSPENDS:
+                return None
+            if not (_takes(node, each, function) if below is None else _code_of(called_by(node, each)) is below):
+                return None
+            steps.append(Step(syntax, code, node))
+            below = code
         return steps if steps and _code_of(self._outermost) is below else None
 
     def _chain_if_known(self, frame: FrameType | None, function: Any) -> list[Step] | None:
@@ -342,8 +320,4 @@ def _is_of_module(place: Place) -> bool:
 
 def _is_in_its_sum(number: Any) -> bool:
     """Whether a number is taken in the statement that adds it, so that each run of that adds its own."""
-    return len(number.sums) == 1 and any(each is number.steps[0].node for each in ast.walk(number.sums[0]))
-
-
-def _are_of(statements: list[Any], others: list[Any]) -> bool:
-    return any(one is other for one in statements for other in others)
+    return len(number.sums) == 1 and number.steps[0].node in ast.walk(number.sums[0])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which instructions of the user's code ran in the call that is recorded, and where these read and wrote what the call
-has changed. Python's tracing tells each instruction, its place in the source tells the expression."""
+has changed. Python's tracing tells each instruction, its place in the source tells the expression, and what is around
+that."""
 
 from __future__ import annotations
 
@@ -8,25 +9,98 @@ import ast
 import builtins
 import dis
 import functools
+import linecache
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
 
+from ..values.code_names import codes_in
 from ..values.held import fields_of, slots
 from ..values.kinds import is_simple
 from .binding import CELL, SLOT
 from .operations import is_of_package, is_of_user
 from .recorder import unseen
-from .syntax import Syntax, positions_of, syntax_of
 
 NOWHERE = object()
 """No value, or one that only code of a user would give."""
 _MOST = 1_000_000
 """Instructions that are followed."""
+
+Position = tuple[int | None, int | None, int | None, int | None]
+"""First line, last line, and the columns where they begin and end."""
+
+
+class Syntax:
+    """That of one function. ``parents``: what each of its nodes is a part of."""
+
+    def __init__(self, function: ast.AST) -> None:
+        self.function = function
+        self.parents = {inner: outer for outer in ast.walk(function) for inner in ast.iter_child_nodes(outer)}
+        inside = [each for each in self.parents if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+        outside = [each.names for each in self.parents if isinstance(each, (ast.Global, ast.Nonlocal))]
+        self.variables = {each.id for each in inside} - {name for names in outside for name in names}
+        """Local ones to which something is assigned."""
+        self._nodes: dict[Position, ast.AST] = {}
+        for node in self.parents:
+            if isinstance(node, ast.expr):
+                # of several with one position, such as a name and the statement that it is, the innermost
+                self._nodes[node.lineno, node.end_lineno, node.col_offset, node.end_col_offset] = node
+
+    def at(self, position: Position) -> ast.AST | None:
+        return self._nodes.get(position)
+
+    def loads(self, name: str) -> Iterator[ast.Name] | None:
+        """Where a local variable is read; None where functions inside of this one may use it, too."""
+        found = [each for each in self.parents if isinstance(each, ast.Name) and each.id == name]
+        inside = [each for each in self.parents if isinstance(each, (ast.Lambda, ast.FunctionDef, ast.ClassDef))]
+        is_shared = any(each in ast.walk(one) for one in inside for each in found)
+        return None if is_shared else (each for each in found if isinstance(each.ctx, ast.Load))
+
+
+def expression_at(frame: FrameType) -> tuple[Syntax | None, ast.AST | None]:
+    """What a frame evaluates now, and the syntax of its code. None where the source is not there, is not that of the
+    code, or instructions do not tell their places."""
+    code = frame.f_code
+    linecache.checkcache(code.co_filename)
+    text = "".join(linecache.getlines(code.co_filename))
+    found = next((each for known, each in _of_file(code.co_filename, text) if known == code), None)
+    return found, None if found is None else found.at(positions_of(code)[frame.f_lasti // 2])
+
+
+@functools.lru_cache(maxsize=1000)
+def positions_of(code: CodeType) -> list[Position]:
+    return list(code.co_positions())
+
+
+@functools.lru_cache(maxsize=100)
+def _of_file(path: str, text: str) -> list[tuple[CodeType, Syntax]]:
+    if not hasattr(CodeType, "co_positions"):  # before Python 3.11
+        return []
+    try:
+        tree = ast.parse(text)
+        # what is compared with the code that runs: a file may have been changed since it was loaded
+        whole = compile(text, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return []
+    nodes = [each for each in ast.walk(tree) if isinstance(each, (ast.FunctionDef, ast.Lambda))]
+    found = []
+    for code in codes_in(whole):
+        near = [each for each in nodes if _is_of(each, code)]
+        if len(near) == 1:
+            found.append((code, near[0]))
+    return [(code, Syntax(node)) for code, node in found]
+
+
+def _is_of(node: ast.AST, code: CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        return code.co_name == "<lambda>" and (node.lineno == code.co_firstlineno)
+    assert isinstance(node, ast.FunctionDef)
+    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    return code.co_name == node.name and first == code.co_firstlineno
 
 
 class Access(NamedTuple):
@@ -95,8 +169,7 @@ class Footprints:
         return self._follow
 
     def _note(self, frame: FrameType, operation: str, name: str) -> None:
-        syntax = syntax_of(frame.f_code)
-        node = None if syntax is None else syntax.at(positions_of(frame.f_code)[frame.f_lasti // 2])
+        syntax, node = expression_at(frame)
         if syntax is None or not isinstance(node, (ast.Name, ast.Attribute)):
             if name == "append":
                 return
@@ -128,7 +201,7 @@ def value_of(node: ast.AST, frame: FrameType) -> Any:
         of_class = _of_class(of, node.attr)
         if of is NOWHERE or hasattr(type(of_class), "__set__"):
             return NOWHERE
-        return fields_of(of).get(node.attr, of_class if is_plain(of_class) else NOWHERE)
+        return fields_of(of).get(node.attr, of_class if is_simple(of_class) else NOWHERE)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         of = value_of(node.value, frame)
         return dict.get(of, node.slice.value, NOWHERE) if isinstance(of, dict) else NOWHERE
@@ -147,11 +220,6 @@ def called_by(node: ast.AST, frame: FrameType) -> FunctionType | None:
     if not isinstance(found, (FunctionType, type)):
         found = _of_class(found, "__call__")
     return found if isinstance(found, FunctionType) else None
-
-
-def is_plain(value: Any) -> bool:
-    """Whether there is a value, and it is a constant."""
-    return value is not NOWHERE and is_simple(value)
 
 
 def _of_class(value: Any, name: str) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,9 +15,9 @@ from ..errors import FtnPytorchError
 from ..system import log, private_names, process, thread_recorder
 from . import collectives, comparison, compiled_steps, cuda_graphs, extension, late_checks
 from .arguments import Call, is_followed, key_of, tensors_in
-from .changes import difference
 from .following import Known
 from .left_values import given, run_of
+from .places import difference
 from .recorded_call import record
 from .recorder import ALONE
 from .returned import mapped, parts
@@ -64,23 +64,15 @@ def recorded(
     """Decorator of a function that computes with tensors only: after some calls it runs without Python.
 
     The first calls are made as they are, one is recorded, and the next ``checks`` calls are made both ways and
-    compared: bit for bit, or up to ``tolerance``, relative to the largest value. What is new (shapes, types, modes) is
-    recorded anew. A function that cannot be recorded goes on as it is, and one warning says why. docs/recording.md has
-    the rules.
+    compared: bit for bit, or up to ``tolerance``, relative to the largest value. A function that cannot be recorded
+    goes on as it is, and one warning says why. docs/recording.md has the rules.
 
-    optimizer: one, or a list of them, where no name that the function uses leads to it. Its learning rate and its other
-    numbers are read in each call.
+    optimizer: one, or a list of them, where no name that the function uses leads to it.
+    ignore: names on which no number depends, as messages write them ("self.history").
+    compiled: torch's compiler makes code of the recording, which may differ from it by ``tolerance``, or 1e-5 for 0.
 
-    ignore: names on which no number depends, as messages write them ("self.history"). They are not looked at.
-
-    compiled: let torch's compiler make code of the recording, beside the program. Its numbers may differ from those of
-    the recording by ``tolerance``, or by 1e-5 where that is 0, relative to the largest of a tensor. Where they differ
-    by more, or where it cannot be compiled, the recording goes on, and one warning says why.
-
-    The results carry no gradients of parameters; call ``backward`` inside. Where gradients are recorded and an argument
-    requires one, where tangents are computed or torch.func transforms the function, it runs as it is, and its results
-    are part of the graph. What is returned has the attribute ``recording``, see
-    ``RecordedFunction``. ARGUMENT if ``checks`` or ``tolerance`` make no sense.
+    The results carry no gradients of parameters; call ``backward`` inside. What is returned has the attribute
+    ``recording``, see ``RecordedFunction``. ARGUMENT if ``checks`` or ``tolerance`` make no sense.
     """
     if function is None:
         return functools.partial(
@@ -112,13 +104,7 @@ class RecordedFunction:
     """
 
     def __init__(
-        self,
-        function: Callable,
-        others: tuple,
-        checks: int,
-        tolerance: float,
-        ignored: frozenset[str],
-        is_compiled: bool,
+        self, function: Callable, others: tuple, checks: int, tolerance: float, ignored: frozenset[str], compiled: bool
     ) -> None:
         self.name = getattr(function, "__qualname__", type(function).__name__)
         self.obstacle = ""
@@ -128,7 +114,7 @@ class RecordedFunction:
         self._checks = checks
         self._tolerance = tolerance
         self._ignored = ignored
-        self._tolerance_of_code = (tolerance or _OF_CODE) if is_compiled else None
+        self._tolerance_of_code = (tolerance or _OF_CODE) if compiled else None
         self._known = Known()
         self._variants: dict[Any, list[Variant]] = {}
         self._ready: tuple[Variant, ...] = ()
@@ -150,9 +136,9 @@ class RecordedFunction:
     def reset(self) -> None:
         """Forget all recordings. To be called before ``destroy_process_group``, which waits for CUDA graphs."""
         with ALONE:
-            for variant in self._all():
-                if isinstance(variant.replay, cuda_graphs.GraphReplay):
-                    variant.replay.reset()
+            for variant in (each for group in self._variants.values() for each in group):
+                if isinstance(variant.runner, cuda_graphs.GraphReplay):
+                    variant.runner.reset()
             self._ready, self._lost = (), 0
             self._variants.clear()
 
@@ -269,9 +255,6 @@ class RecordedFunction:
         if variant.replay.runs < _LASTING:
             self._lose(f"what it uses changes from call to call: {why}")
 
-    def _all(self) -> Iterator[Variant]:
-        return (each for group in self._variants.values() for each in group)
-
     def _lose(self, why: str) -> None:
         self._lost += 1
         if self._lost > _LOSSES:
@@ -296,7 +279,8 @@ class RecordedFunction:
         except (LookupError, RuntimeError, TypeError, ValueError) as failure:
             self._give_up(f"an operation cannot be called from C++: {str(failure).partition(chr(10))[0]}")
             return result
-        variant.replay, variant.tape, variant.checks, variant.compared = replay, tape, self._checks, compared
+        variant.replay = variant.runner = replay
+        variant.tape, variant.checks, variant.compared = tape, self._checks, compared
         inputs = tensors_in(args, named)
         if (device := cuda_graphs.device_of(tape, inputs)) is not None:
             if self._tolerance_of_code is not None:
@@ -305,10 +289,10 @@ class RecordedFunction:
                 log.info(f"{self.name}: no CUDA graph, because {why}")
             else:
                 trial = compared and compared.replay
-                variant.replay = cuda_graphs.GraphReplay(replay, tape, self.name, device, trial)
+                variant.runner = cuda_graphs.GraphReplay(replay, tape, self.name, device, trial)
         elif self._tolerance_of_code is not None:
-            variant.replay = compiled_steps.CompiledReplay(replay, tape, self.name, inputs, self._tolerance_of_code)
-        variant.run = run_of(variant.replay, tape, self._turn)
+            variant.runner = compiled_steps.CompiledReplay(replay, tape, self.name, inputs, self._tolerance_of_code)
+        variant.run = run_of(variant.runner, replay, tape, self._turn)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start
         log.info(f"{self.name}: recorded in {took:.2f} s, {self.operations} operations")
@@ -318,8 +302,8 @@ class RecordedFunction:
 
     def _make_ready(self, variant: Variant) -> None:
         self._ready = (variant, *self._ready)
-        if isinstance(variant.replay, compiled_steps.CompiledReplay):
-            variant.replay.start()
+        if isinstance(variant.runner, compiled_steps.CompiledReplay):
+            variant.runner.start()
 
     def _check(self, variant: Variant, call: Call) -> Any:
         if variant.late is not None:
@@ -357,9 +341,8 @@ class RecordedFunction:
         return result
 
     def _both_ways(self, variant: Variant, call: Call) -> tuple[Any, str | None]:
-        looks = bool(variant.doubt) or variant.compared is not None
         tolerance = self._tolerance if variant.late is None else self._tolerance_of_code or self._tolerance
-        return comparison.both_ways(call, variant.compared or variant, tolerance, looks)
+        return comparison.both_ways(call, variant, tolerance)
 
     def _postpone(self, variant: Variant) -> None:
         variant.postponed += 1

@@ -36,7 +36,8 @@ def every() -> int:
 
 
 class LateChecks:
-    """Those of one recording, which does not run in a call that is to be checked: ``why()`` is "check" then."""
+    """Those of one recording, which does not run in a call that is to be checked: ``why()`` is "check" then.
+    replay: that of the extension, also where a graph or compiled code makes the runs."""
 
     def __init__(self, replay: Any, tape: Tape) -> None:
         self._replay, self._every = replay, every()

@@ -20,10 +20,9 @@ from . import returned
 from .arguments import leaves
 from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
 from .bindings import Watch
-from .changes import changes_in, difference
 from .following import OF_COUNTS, Following, Known, Way
 from .operations import is_ordinary
-from .places import Place
+from .places import Place, changes_in, difference
 from .recorder import OF_NUMBER, Unrecordable
 from .returned import PLAIN, filled
 from .tape import Tape
@@ -60,7 +59,7 @@ def found(watch: Watch, known: Known, values: Sequence[Any], following: Followin
     new = new or _other_names(watch, known)
     if new:
         raise Unrecordable(new)
-    if not following.is_active and any(each.value is not None for each in following.taken):
+    if following.footprints is None and any(each.value is not None for each in following.taken):
         known.takes_numbers = True
         raise Unrecordable(OF_NUMBER)
     return [*left, *following.found(watch)]
@@ -135,16 +134,16 @@ def given(args: tuple, places: Sequence[Place]) -> tuple:
     return (*args, *(each.get() for each in places))
 
 
-def run_of(replay: Any, tape: Tape, turn: Any) -> Callable[[tuple, dict], Any]:
+def run_of(runner: Any, replay: Any, tape: Tape, turn: Any) -> Callable[[tuple, dict], Any]:
     """What makes a run with what is in places, and gives NotImplemented where it must not be made.
 
     turn: held from the question what counts are to what the run adds to them, since other threads count with them, too.
     Where a run that has drawn random numbers gives up on its way, the function is to draw the same ones again.
     """
-    of_replay, fill = replay.run, _filler(tape)
+    of_tensors, fill = runner.run, _filler(tape)
 
     def run(args: tuple, named: dict[str, Any]) -> Any:
-        found = of_replay(args, named)
+        found = of_tensors(args, named)
         return found if found is NotImplemented else fill(found)
 
     def run_with_places(args: tuple, named: dict[str, Any]) -> Any:

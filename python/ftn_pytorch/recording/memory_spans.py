@@ -60,7 +60,7 @@ class Overlaps:
 
     def __init__(self, tape: Any) -> None:
         self._written = Spans(tensor for (tensor,) in tape.written)
-        self._used = Spans(tensor for (tensor,) in tape.outside)
+        self._used = Spans(tensor for _, tensor in tape.constants)
         self._written_inputs = tape.written_inputs
 
     def are_in(self, inputs: list[Any]) -> bool:

@@ -55,13 +55,10 @@ class Operation:
     """It makes or writes a tensor in host memory."""
     makes_memory: bool = False
     """The result, one tensor of floating point numbers, shares its memory with nothing that was there before."""
-
     is_tried: bool = False
     """Code of the user catches its failure."""
-
     is_required: bool = False
     """It fails where a number is not the one with which the function went its way."""
-
     label: str = ""
     received: Any = None
     """Copy of what other ranks gave, where it waits for them."""
@@ -77,12 +74,16 @@ class Operation:
 
     def slots(self) -> Iterator[int]:
         """Slots that it reads, or writes in place."""
-        for argument in self.arguments:
-            for item in argument if isinstance(argument, list) else (argument,):
-                if isinstance(item, Slot):
-                    yield item.number
-                elif isinstance(item, Number):
-                    yield from item.slots()
+        yield from slots_in(self.arguments)
+
+
+def slots_in(arguments: list[Any]) -> Iterator[int]:
+    for argument in arguments:
+        for item in argument if isinstance(argument, list) else (argument,):
+            if isinstance(item, Slot):
+                yield item.number
+            elif isinstance(item, Number):
+                yield from item.slots()
 
 
 @dataclass
@@ -144,6 +145,11 @@ def is_move(operator: Any) -> bool:
     return str(operator) in _MOVES
 
 
+def only_makes_memory(operator: Any) -> bool:
+    """True for what gives memory that nobody has written, such as ``empty_like``."""
+    return "empty" in private_names.schema_of(operator).name
+
+
 def place_of_waiting(operator: Any) -> int:
     """Which argument tells a copy not to wait for its end; -1 where there is none."""
     names = [each.name for each in private_names.schema_of(operator).arguments] if is_move(operator) else []
@@ -173,25 +179,28 @@ def _is_own(module: str, file: str) -> bool:
     return is_plain and user_objects.is_own_module(module)
 
 
+def callers(frame: FrameType | None, end: str = "") -> Iterator[FrameType]:
+    """A frame and those around it, up to one of the file ``end``."""
+    while frame is not None and frame.f_code.co_filename != end:
+        yield frame
+        frame = frame.f_back
+
+
 def place_of_user() -> str:
     """File and line of the innermost code that belongs neither to torch nor to this package."""
-    frame = inspect.currentframe()
-    while frame is not None:
+    for frame in callers(inspect.currentframe()):
         file = frame.f_code.co_filename
         if not is_of_library(file) and not file.startswith("<"):
             return f"{os.path.basename(file)}:{frame.f_lineno}"
-        frame = frame.f_back
     return "the recorded function"
 
 
 def is_tried() -> bool:
     """True where code of the user, in the function that is recorded, has a handler for what fails now."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename != RECORDING:
-        if is_of_user(frame) and any(begin <= frame.f_lasti < end for begin, end in tried_in(frame.f_code)):
-            return True
-        frame = frame.f_back
-    return False
+    return any(
+        is_of_user(frame) and any(begin <= frame.f_lasti < end for begin, end in tried_in(frame.f_code))
+        for frame in callers(inspect.currentframe(), RECORDING)
+    )
 
 
 @functools.lru_cache(maxsize=1000)
@@ -215,15 +224,12 @@ def without_unused(operations: list[Operation], needed: set[int]) -> list[Operat
     kept, needed = [], set(needed)
     for operation in reversed(operations):
         made = {slot for slots in operation.results for slot in slots if slot >= 0}
-        may_be_left_out = operation.operator is ITEM or _is_view(operation.operator)
+        returns = private_names.schema_of(operation.operator).returns
+        may_be_left_out = operation.operator is ITEM or all(each.alias_info is not None for each in returns)
         if made & needed or not made or operation.writes or not may_be_left_out:
             needed |= set(operation.slots())
             kept.append(operation)
     return kept[::-1]
-
-
-def _is_view(operator: Any) -> bool:
-    return all(each.alias_info is not None for each in private_names.schema_of(operator).returns)
 
 
 def in_place(operations: list[Operation], kept: set[int]) -> list[Operation]:

@@ -94,7 +94,7 @@ class Trials:
         self.steps.append(Steps(optimizer, sources, len(recorder.operations), trace, trial, tried))
         for place, source in enumerate(sources):
             self._traced.append((source.group, source.key, source.group[source.key]))
-            source.put(trace.begin(source.value(), NUMBER, place))
+            source.put(trace.number(source.value(), ((NUMBER, place),)))
 
     def end(self, optimizer: Any = None) -> None:
         """It has ended, or the call has."""
@@ -114,7 +114,7 @@ class Trials:
             tables = (vars(optimizer), *optimizer.param_groups, optimizer.state, *_states_of(optimizer))
             known = [(each, dict(each)) for each in tables]
             for place, source in enumerate(sources_of(optimizer)):
-                source.put(trace.begin(_other(source.value(), place), NUMBER, place))
+                source.put(trace.number(_other(source.value(), place), ((NUMBER, place),)))
             for place, count in enumerate(_steps_of(optimizer)):
                 count.copy_(_other_count(float(count), place))
         recorder.trace = trace

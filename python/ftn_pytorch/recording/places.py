@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a run does to names besides its operators: another value, a number that is added, items of a list.
+"""What a run does to names besides its operators: another value, a number that is added, items of a list. And which
+places have other values, where a binding no longer holds.
 
 ``path`` is how a user would write it. ``now`` is what is there, ``expected`` what is to be there after a run, ``put``
 does it, ``back`` undoes what a call has done as far as a run reads it. ``is_compared`` tells whether a check compares
@@ -17,8 +18,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 
-from ..values.held import fields_of
-from .binding import CELL, SLOT
+from ..values.held import fields_of, shown
+from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
+from .returned import is_same_value
 
 _SCHEDULER = torch.optim.lr_scheduler.LRScheduler
 
@@ -30,6 +32,9 @@ class Target:
 
     def expected(self, before: Any, value: Any) -> Any:
         return value
+
+    def back(self, before: Any) -> None:
+        """No run reads it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,36 +77,27 @@ class Place(Target):
 
 
 @dataclass(frozen=True, eq=False)
-class Added(Target):
+class Added(Place):
     """Numbers that each run adds to the one in a place, one after the other: constants, or those that it takes out of
     tensors."""
 
-    place: Place
     numbers: tuple[int | float, ...]
 
-    @property
-    def path(self) -> str:
-        return self.place.path
-
-    def now(self) -> Any:
-        return self.place.get()
-
-    def back(self, before: Any) -> None:
-        """A run does not read it, and other threads may have added to it."""
+    # other threads may have added to it
+    back = Target.back
 
     def expected(self, before: Any, value: Any) -> Any:
         return sum_of(before, self.numbers or value)
 
     def put(self, value: Any) -> None:
-        holder, key = self.place.holder, self.place.key
         for each in self.numbers or value:
             # in one statement, as code adds it: no other thread comes in between
-            if type(holder) is dict:
-                holder[key] += each
-            elif self.place.kind == CELL:
-                holder.cell_contents += each
+            if type(self.holder) is dict:
+                self.holder[self.key] += each
+            elif self.kind == CELL:
+                self.holder.cell_contents += each
             else:
-                self.place.put(self.place.get() + each)
+                super().put(self.get() + each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,21 +105,16 @@ class Stepped(Target):
     """A scheduler of torch whose step each run makes, behind those of its optimizer."""
 
     scheduler: Any
+    path: str
 
     is_compared: ClassVar = False
-
-    @property
-    def path(self) -> str:
-        return f"a {type(self.scheduler).__name__}"
 
     def parts(self) -> list[Any]:
         """This scheduler, and those that it steps."""
         found = [self.scheduler]
         for each in found:
             lists = (value for value in fields_of(each).values() if type(value) is list)
-            found += [
-                item for items in lists for item in items if isinstance(item, torch.optim.lr_scheduler.LRScheduler)
-            ]
+            found += [item for items in lists for item in items if isinstance(item, _SCHEDULER)]
         return found
 
     def groups(self) -> list[dict[str, Any]]:
@@ -154,9 +145,6 @@ class Appended(Target):
         """The last items, which are new after a call."""
         length = len(self.holder)
         return tuple(itertools.islice(self.holder, max(length - self.count, 0), length))
-
-    def back(self, before: tuple) -> None:
-        """A run does not read them."""
 
     def put(self, value: tuple) -> None:
         append = _base_of(self.holder).append
@@ -199,3 +187,50 @@ def _bits_of(value: Any) -> Any:
 
 def _base_of(holder: Any) -> Any:
     return next(each for each in (dict, list, deque) if isinstance(holder, each))
+
+
+def changes_in(binding: Binding) -> list[tuple[Place, Any, Any]]:
+    """What has changed, with both values. Empty if a run could not do the same."""
+    kind, holder, base, value, path = binding
+    if kind in (ITEM, CELL, SLOT):
+        place = Place(kind, holder, base, path)
+        return [(place, value, place.get())]
+    if not _is_known(binding) or len(holder) != _length_of(binding):
+        return []
+    is_dict, is_fields = issubclass(base, dict), path.endswith(".")
+    there = base.items(holder) if is_dict else enumerate(base.__iter__(holder))
+    before = zip(value[::2], value[1::2]) if is_dict else enumerate(value)
+    found = []
+    for (key, now), (same_key, same) in zip(there, before):
+        if not is_same_value(key, same_key):
+            return []
+        if same is not ANYTHING and not is_same_value(now, same):
+            place = Place(ITEM, holder, key, f"{path}{key}" if is_fields else f"{path}[{shown(key)}]")
+            found.append((place, same, now))
+    return found
+
+
+def difference(binding: Binding) -> tuple[str, str]:
+    """What a binding that no longer holds is about, and the two values, "2 before a call, 3 after it", if plain."""
+    for place, before, now in changes_in(binding):
+        return place.path, _told(before, now)
+    path = binding.path
+    if not _is_known(binding):
+        return path, ""
+    count, now = _length_of(binding), len(binding.holder)
+    if now != count:
+        return (f"fields of {path[:-1]}" if path.endswith(".") else f"len({path})"), _told(count, now)
+    return f"the order of {path}", ""
+
+
+def _is_known(binding: Binding) -> bool:
+    return binding.kind == ITEMS and issubclass(binding.key, (dict, list, deque))
+
+
+def _length_of(binding: Binding) -> int:
+    return len(binding.value) // 2 if issubclass(binding.key, dict) else len(binding.value)
+
+
+def _told(before: Any, now: Any) -> str:
+    plain = all(isinstance(each, (int, float, str)) for each in (before, now))
+    return f"{before!r} before a call, {now!r} after it" if plain else ""

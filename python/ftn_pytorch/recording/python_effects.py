@@ -19,7 +19,7 @@ import torch
 from ..values.held import CACHED
 from ..values.kinds import Kind, kind_of
 from .bindings import Watch
-from .operations import FOR_PEOPLE, OWN, is_of_library, is_of_package, is_of_user
+from .operations import FOR_PEOPLE, OWN, callers, is_of_library, is_of_package, is_of_user
 from .optimizer_numbers import Trials
 from .recorder import Recorder
 from .schedules import STEPS
@@ -51,19 +51,10 @@ _OTHERS = {
     "fromfile": "reads a file",
     "get_num_threads": "asks for the number of threads",
     "get_extobj_dict": "asks for a setting of NumPy",
-    "exc_info": "asks for the exception that is handled",
-    "getframe": "looks at the frames of its callers",
-    "getrecursionlimit": "asks for a setting of Python",
-    "isenabled": "asks for a setting of Python",
-    "getcwd": "asks for the working directory",
-    "stat": "looks at a file",
-    "listdir": "looks at a folder",
-    "scandir": "looks at a folder",
-    "urandom": "draws random bytes of the system",
     "get_ident": "asks for its thread",
     "get_native_id": "asks for its thread",
 }
-"""By the names of functions without the underscores around them."""
+"""Of modules that are pure otherwise, and ``open`` of all; by names without the underscores around them."""
 _OF_THREADS = (threading.get_ident, threading.get_native_id)
 _OF_THREADS_IN_PYTHON = tuple(
     function.__code__ for function in (threading.current_thread, threading.active_count, threading.enumerate)
@@ -85,8 +76,6 @@ class Calls:
     """
 
     def __init__(self, recorder: Recorder, watch: Watch, trials: Trials) -> None:
-        self.unknown: Any = None
-        """An optimizer that has made a step, and to which no name leads."""
         self.scheduled: list[tuple[Any, Any, int]] = []
         """Schedulers that code of the user steps, what it gives them, and how many operations there were."""
         self.asks_switches = False
@@ -133,7 +122,8 @@ class Calls:
                 if any(args[0] is each for each in self._watch.optimizers):
                     self._trials.begin(args[0], args, named)
                 else:
-                    self.unknown = args[0]
+                    kind = type(args[0]).__name__
+                    self._recorder.refuse(f"no name that it uses leads to its {kind}: give it as optimizer=")
             if frame.f_code in _OF_THREADS_IN_PYTHON and self._concerns(frame.f_back, _OWN_THREADS):
                 self._refuse("asks for its thread")
             if frame.f_code is _IMPORT:
@@ -157,7 +147,9 @@ class Calls:
             self._recorder.called = argument
             self.asks_switches |= "get_" in getattr(argument, "__name__", "")
         if event == "c_call" and (why := _reason(argument)):
-            is_deep = argument in _FILES or _asks_seed(argument)
+            is_of_generator = isinstance(getattr(argument, "__self__", None), torch.Generator)
+            # a function of torch would ask for the seed for the code of a user
+            is_deep = argument in _FILES or (is_of_generator and argument.__name__ not in _KEPT)
             if self._concerns(frame, _OWN_THREADS if argument in _OF_THREADS else FOR_PEOPLE, is_deep):
                 self._refuse(why)
 
@@ -167,13 +159,12 @@ class Calls:
     def _concerns(self, frame: FrameType | None, others: tuple[str, ...] = FOR_PEOPLE, is_deep: bool = False) -> bool:
         """True where code of the user asks, by itself or through Python's library, and these do not. ``is_deep``: also
         through torch and this package."""
-        while frame is not None:
-            if is_of_user(frame) or is_of_package(frame):
+        for each in callers(frame):
+            if is_of_user(each) or is_of_package(each):
                 return True
-            package = frame.f_globals.get("__name__", "").partition(".")[0]
-            if package in others or (is_of_library(frame.f_code.co_filename) and not is_deep):
+            package = each.f_globals.get("__name__", "").partition(".")[0]
+            if package in others or (is_of_library(each.f_code.co_filename) and not is_deep):
                 return False
-            frame = frame.f_back
         return False
 
 
@@ -198,11 +189,6 @@ def _reason(function: Any) -> str:
         return f"asks a generator of random numbers ({name})"
     is_known = kind_of(of) is not Kind.UNKNOWN or isinstance(of, _FRESH)
     return "" if is_known else f"calls {name} of an object of class {type(of).__name__}"
-
-
-def _asks_seed(function: Any) -> bool:
-    """A function of torch would do that for the code of a user."""
-    return isinstance(getattr(function, "__self__", None), torch.Generator) and function.__name__ not in _KEPT
 
 
 def _is_of_cprofile(hook: Any) -> bool:

@@ -1,16 +1,33 @@
 # SPDX-License-Identifier: MIT
-"""Reads of attributes in the call that is recorded: by Python and by C, by whatever name, also of what is not there."""
+"""Reads of attributes in the call that is recorded: by Python and by C, by whatever name, also of what is not there;
+and what code mentions, or holds, that reads values without naming them."""
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import Counter
 from collections.abc import Callable
-from types import ModuleType
+from types import BuiltinFunctionType, MemberDescriptorType, MethodWrapperType, ModuleType
 from typing import Any
 
 from ..values.held import fields_of
 from ..values.user_objects import is_made_in_c
+
+ASKING = frozenset(("getattr", "hasattr", "AttributeError", "__dict__", "vars", "attrgetter"))
+"""May ask for an attribute that is not there."""
+PAST_READS = frozenset(("__get__", "__getattribute__", "getattr_static"))
+"""Reads fields where nobody who looks on is told."""
+BY_TEXT = PAST_READS | {"globals", "locals", "eval", "exec"}
+"""Reads names, too."""
+OF_UNSEEN = frozenset(("vars", "__dict__", "getattr", "attrgetter", "cell_contents"))
+"""Reads by a text what is in objects on which nobody can look."""
+IN_TEXTS = frozenset(("format", "format_map"))
+SEES_RECORDER = frozenset(("getprofile", "getrefcount", "get_referrers"))
+OF_C = (BuiltinFunctionType, operator.attrgetter, operator.methodcaller)
+"""Counts as mentioned by its own name, whatever name leads to it."""
+DESCRIPTORS = (MemberDescriptorType, MethodWrapperType, operator.methodcaller)
+"""Can get a slot of an object of which nothing is asked then."""
 
 
 class Reads:

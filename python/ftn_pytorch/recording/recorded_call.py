@@ -3,32 +3,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils.weak import TensorWeakRef
 
 from ..values.held import fields_of
+from ..values.optimizer_settings import sources_of
 from . import left_values, optimizer_numbers
 from .arguments import Call, Held, arguments_of, leaves, tensors_in
-from .before_call import Before
 from .bindings import Watch
 from .extension import module
 from .following import Following, Known
-from .operations import Operation, address_of, exchanges_at_once, in_place, is_move, is_ordinary, without_unused
+from .operations import Operation, address_of, exchanges_at_once, in_place, is_ordinary, parameters_of, without_unused
 from .optimizer_numbers import Trials
 from .places import Target
 from .python_effects import Calls
-from .readers import ASKING
+from .reads import ASKING
 from .recorder import OF_MEMORY, OF_NUMBER, Recorder, Unrecordable, unseen
 from .returned import PLAIN, Item, Read, mapped
 from .schedules import schedules_of
 from .tape import Tape
 from .tensor_effects import Outside, changes_of
-from .traced_numbers import Branch
-
-_NEVER = sys.maxsize
 
 
 def record(call: Call, others: tuple, ignored: frozenset[str], known: Known) -> tuple[Any, Tape | str]:
@@ -37,16 +37,16 @@ def record(call: Call, others: tuple, ignored: frozenset[str], known: Known) -> 
     others: optimizers to which no name leads. ignored: paths that do not count. known: what calls change, as far as
     attempts have shown. What is found anew is put into it.
     """
-    observers = why = None
+    why = ""
     try:
         observers = _Observers(call, others, ignored, known)
     except Exception as failure:
         why = unseen(failure)
-    if observers is None:
-        return call.function(*call.args, **call.named), why or ""
+    if why:
+        return call.function(*call.args, **call.named), why
     recorder, watch = observers.recorder, observers.watch
     calls = Calls(recorder, watch, observers.trials)
-    with watch.reads, Outside(recorder), recorder, observers.following, calls:
+    with watch.reads, Outside(recorder), recorder, observers.following.footprints or contextlib.nullcontext(), calls:
         result = call.function(*call.args, **call.named)
     try:
         return result, observers.tape(result, calls)
@@ -68,9 +68,10 @@ class _Observers:
         self._inputs = tensors_in(with_places, call.named)
         self.recorder = Recorder(self._inputs)
         self.trials = Trials(self.recorder)
-        self._before = Before(self.recorder)
+        self._before = _Before(self.recorder)
         paths = ignored | known.paths
-        self.watch = Watch(call.function, (*others, *objects), paths, self._before.met, known.holders())
+        counts = [place.holder for place in (*known.numbers, *(way.place for way in known.ways))]
+        self.watch = Watch(call.function, (*others, *objects), paths, self._before.met, counts)
         if obstacle := self.watch.obstacle():
             self.watch.finish()
             raise Unrecordable(obstacle)
@@ -91,10 +92,10 @@ class _Observers:
         left = [*left_values.found(watch, self._known, self._places, following), *schedules]
         if why := self._before.changed([group for each, _ in schedules for group in each.groups()]):
             raise Unrecordable(why)
-        if calls.unknown is not None:
-            kind = type(calls.unknown).__name__
-            raise Unrecordable(f"no name that it uses leads to its {kind}: give it as optimizer=")
-        numbers, branches = self._numbers()
+        numbers: list[tuple] = []
+        branches = optimizer_numbers.comparisons_of(recorder, numbers)
+        for step in self.trials.steps:
+            branches += optimizer_numbers.find(step, recorder, numbers)
         self._require_known()
         after = self._gradients_after()
         template, left = self._template((result, left))
@@ -125,7 +126,6 @@ class _Observers:
             gradients_after=[
                 (each, slot, sum(step.number < cleared for step in steps)) for each, slot, cleared in after
             ],
-            outside=[(tensor,) for tensor in outside.values()],
             memory=[(tensor,) for tensor in memory.values()],
             addresses=[address_of(tensor) for tensor in memory.values()],
             written=[(tensor,) for tensor in written],
@@ -154,18 +154,11 @@ class _Observers:
                 raise Unrecordable(f"it may read an attribute of an argument ({name}): pass what is in it")
         return bool(names & ASKING)
 
-    def _numbers(self) -> tuple[list[tuple], list[Branch]]:
-        """Those that the steps of optimizers depend on, and which way the steps took."""
-        listed: list[tuple] = []
-        branches = optimizer_numbers.comparisons_of(self.recorder, listed)
-        for step in self.trials.steps:
-            branches += optimizer_numbers.find(step, self.recorder, listed)
-        return listed, branches
-
     def _require_known(self) -> None:
         """Of each tensor from outside it is known where it is in the next call, and of all memory whose it is."""
-        recorder, gradients = self.recorder, self._before.gradients()
-        reached = {*self.watch.reached(), *(id(each.tensor) for each in gradients), *map(id, recorder.kept)}
+        recorder = self.recorder
+        gradients = {id(gradient) for _, _, gradient in self._before.gradients()}
+        reached = {*self.watch.reached(), *gradients, *map(id, recorder.kept)}
         for slot, tensor in recorder.outside.items():
             if id(tensor) not in reached and slot not in recorder.constants:
                 what = "parameter" if tensor.requires_grad else "tensor"
@@ -187,15 +180,17 @@ class _Observers:
                 made = -1 if parameter.grad is None else self.recorder.known(parameter.grad)
                 if made is None:
                     raise Unrecordable("it sets a gradient that no operation has computed")
-                found.append((parameter, made, self.recorder.cleared.get(id(parameter), _NEVER)))
+                found.append((parameter, made, self.recorder.cleared.get(id(parameter), sys.maxsize)))
         return found
 
     def _with_constants(self, kept: set[int]) -> list[Operation]:
         """The operations; a tensor made of numbers of Python is copied in each run only if that changes or returns it.
         A number that is taken out of a tensor is compared, or copied if it is free."""
         recorder = self.recorder
-        if place := recorder.compared_on_device():
-            raise Unrecordable(f"{place}: {OF_NUMBER}")
+        for taken in recorder.taken:
+            # to compare it on a GPU would end all work there where it is another one
+            if not taken.is_free and not taken.copy.on_host:
+                raise Unrecordable(f"{taken.copy.place}: {OF_NUMBER}")
         writes = {address for operation in recorder.operations for address in operation.writes}
         unneeded = [each for taken in recorder.taken for each in (taken.tests if taken.is_free else [taken.copy])]
         for slot, (source, copy, made) in recorder.constants.items():
@@ -208,7 +203,7 @@ class _Observers:
 
     def _casts(self, steps: list[Operation], writes: set[int]) -> bool:
         outside = self.recorder.outside
-        casts = [each for each in steps if is_move(each.operator) and not each.writes]
+        casts = [each for each in steps if each.operator is torch.ops.aten._to_copy.default]
         casts = [each for each in casts if next(each.slots(), -1) in outside]
         for each in casts if module().keeps_casts() else ():
             if address_of(outside[next(each.slots())]) in writes:
@@ -260,6 +255,59 @@ class _Observers:
     def _numbered(self, value: Any, slot: int) -> int:
         self._results.setdefault(id(value), slot)
         return list(self._results).index(id(value))
+
+
+class _Before:
+    """What there is before the call: of the objects of torch and the random generators, as they are met."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._rates: list[tuple[Any, float]] = []
+        self._gradients: dict[int, tuple[Any, Any]] = {}
+        self._random = {"Python's random": (random, _state_of(random))}
+        """Other generators than those of torch, by their paths, and their states."""
+        if (numpy := sys.modules.get("numpy")) is not None:
+            self._random["numpy.random"] = (numpy.random, _state_of(numpy.random))
+
+    def met(self, value: Any, path: str) -> None:
+        if isinstance(value, torch.Generator):
+            return
+        if not isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
+            self._random[path] = (value, _state_of(value))
+            return
+        for each in parameters_of(value):
+            # who holds a gradient that the call takes away needs memory for one more
+            held = None if each.grad is None else TensorWeakRef(each.grad)
+            self._gradients.setdefault(id(each), (each, held))
+        if isinstance(value, torch.optim.Optimizer):
+            self._rates += [(source, source.value()) for source in sources_of(value)]
+            self._recorder.note_counts(optimizer_numbers.counts_of(value))
+
+    def gradients(self) -> list[tuple[Any, bool, Any]]:
+        """Each parameter, whether it had a gradient, and that gradient if it is still alive."""
+        return [(parameter, ref is not None, ref and ref()) for parameter, ref in self._gradients.values()]
+
+    def changed(self, stepped: list[dict[str, Any]]) -> str:
+        """What the call has done that no run does: it has set a number of an optimizer, other than in the groups that
+        schedulers have stepped, or drawn random numbers other than torch's. Empty for none of that."""
+        for source, value in self._rates:
+            if source.value() != value and not any(source.group is each for each in stepped):
+                return f"it changes {source.key!r} of an optimizer: let the scheduler step outside of it"
+        for path, (generator, state) in self._random.items():
+            if _state_of(generator) != state:
+                return f"it draws numbers from {path}: draw them with torch, or outside, and pass them"
+        return ""
+
+
+def _state_of(generator: Any) -> Any:
+    """Of an object, or of the module that has one."""
+    if isinstance(generator, random.SystemRandom):
+        return None  # it has none; who draws from it is seen asking the system
+    if hasattr(generator, "getstate"):
+        return generator.getstate()
+    if hasattr(generator, "get_state"):
+        return repr(generator.get_state(legacy=False))
+    return repr(getattr(generator, "bit_generator", generator).state)
 
 
 def _first(steps: list[Operation], holds: Callable[[Operation], bool]) -> int:

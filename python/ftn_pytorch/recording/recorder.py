@@ -2,8 +2,7 @@
 """The recorder, which writes the calls of operators down while a function is called.
 
 torch shows a mode of ``__torch_dispatch__`` every operator call below autograd and autocast, the backward pass and the
-step of an optimizer among them. The recorder lets each call happen and notes it, so the call that is recorded computes
-what it would have computed anyway.
+step of an optimizer among them. The recorder lets each call happen and notes it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,18 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..errors import is_of_memory
 from ..system import private_names, thread_recorder
-from .operations import ITEM, Operation, Slot, Taken, address_of, is_ordinary, is_tried, place_of_user, waits_for_ranks
+from .operations import (
+    ITEM,
+    Operation,
+    Slot,
+    Taken,
+    address_of,
+    is_ordinary,
+    is_tried,
+    place_of_user,
+    slots_in,
+    waits_for_ranks,
+)
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
 
 _CLONE = torch.ops.aten.clone.default
@@ -29,14 +39,8 @@ _SET = (torch.ops.aten.set_.source_Storage, torch.ops.aten.set_.source_Storage_s
 _KEPT_BYTES = 64 << 20
 _READ = ("cpu", "cuda")
 _FOLDED = ("aten::detach", "aten::alias", "aten::lift_fresh")
-_COMPARISONS = {
-    "aten.lt": (LESS, False),
-    "aten.ge": (LESS, True),
-    "aten.le": (LESS_EQUAL, False),
-    "aten.gt": (LESS_EQUAL, True),
-    "aten.eq": (EQUAL, False),
-    "aten.ne": (EQUAL, True),
-}
+_COMPARISONS = {"lt": LESS, "le": LESS_EQUAL, "eq": EQUAL}
+_OPPOSITES = {"ge": "lt", "gt": "le", "ne": "eq"}
 
 ALONE = threading.RLock()
 """Held by the thread that records, checks or captures: generators and streams of captures are those of a process."""
@@ -136,8 +140,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.kept.append(tensor)
 
     def slot_of(self, tensor: Any, is_input: bool = False) -> int:
-        known = self._slots.get(tensor)
-        if known is not None:
+        if (known := self.known(tensor)) is not None:
             return known
         number = self._new(tensor)
         if not is_input:
@@ -243,11 +246,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
                 self.count += 1
             if isinstance(result, torch.Tensor):
                 made.makes_memory = result.is_floating_point() and address_of(result) not in inputs
-            if str(operator).partition(".Scalar")[0] in _COMPARISONS:
-                self._note_comparison(str(operator).partition(".Scalar")[0], arguments, made.results[0][0])
+            self._note_comparison(operator, arguments, made.results)
             self.operations.append(made)
             if self.values is not None:
-                self.values.append(self._copies(result))
+                self._room -= sum(each.nbytes for each in _tensors([result]))
+                self.values.append(copies_of(result) if self._room >= 0 else [])
 
     def _check(self, operator: Any, types: Any, args: Any) -> None:
         strange = [each for each in types if each not in (torch.Tensor, torch.nn.Parameter)]
@@ -274,10 +277,6 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
     def _is_comparison(self, operator: Any, args: Any) -> bool:
         return operator is ITEM and self._slots.get(args[0]) in self._comparisons
 
-    def compared_on_device(self) -> str:
-        """Where a number was taken that is not free. To compare it on a GPU would end all work there if it differs."""
-        return next((each.copy.place for each in self.taken if not each.is_free and not each.copy.on_host), "")
-
     def _require(self, tensor: Any, value: Any) -> None:
         """A number was taken out of a tensor: a run goes on only where it is the same one there, bit for bit. Or it
         reads another one out of a copy, if it is found to be free."""
@@ -301,15 +300,16 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.taken[-1].value = number
         self.taken[-1].steps = self.chain(frame, function)
 
-    def _note_comparison(self, name: str, arguments: list[Any], result: int) -> None:
+    def _note_comparison(self, operator: Any, arguments: list[Any], results: list[list[int]]) -> None:
         """Of a tensor that is as it was before the call: the next call can make it before it runs."""
-        slot = arguments[0].number
-        tensor = self.outside.get(slot)
+        name = str(operator).removeprefix("aten.").removesuffix(".Scalar")
+        if (code := _COMPARISONS.get(_OPPOSITES.get(name, name))) is None:
+            return
+        tensor = self.outside.get(arguments[0].number)
         if tensor is None or tensor.ndim > 0 or tensor.is_floating_point():
             return
         if type(arguments[1]) is int and not any(address_of(tensor) in each.writes for each in self.operations):
-            code, is_opposite = _COMPARISONS[name]
-            self._comparisons[result] = (code, tensor, float(arguments[1]), is_opposite)
+            self._comparisons[results[0][0]] = (code, tensor, float(arguments[1]), name in _OPPOSITES)
 
     def of_number(self, operator: Any) -> str:
         if self.stepping is None:
@@ -354,8 +354,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def _derive(self, arguments: list[Any], result: Any) -> bool:
         """Views of what comes from outside are made once; they show what that holds later, too."""
-        numbers = [item for each in arguments for item in (each if isinstance(each, list) else [each])]
-        slots = [item.number for item in numbers if isinstance(item, Slot)]
+        slots = list(slots_in(arguments))
         if not slots or not isinstance(result, torch.Tensor) or self._slots.get(result) is not None:
             return False
         sources = [self.outside.get(slot, self.derived.get(slot)) for slot in slots]
@@ -367,24 +366,18 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.derived[number] = torch.ops.aten.detach(result)
         return True
 
-    def _copies(self, result: Any) -> list[Any]:
-        whole = result if isinstance(result, (list, tuple)) else [result]
-        tensors = [each if isinstance(each, torch.Tensor) else None for each in whole]
-        self._room -= sum(each.nbytes for each in tensors if each is not None)
-        return [] if self._room < 0 else [None if each is None else each.detach().clone() for each in tensors]
-
     def _results(self, result: Any) -> list[list[int]]:
+        def slot_of(each: Any) -> int:
+            return self._new(each) if isinstance(each, torch.Tensor) and self.known(each) is None else -1
+
         whole = result if isinstance(result, tuple) else () if result is None else (result,)
-        found = []
-        for each in whole:
-            tensors = each if isinstance(each, (list, tuple)) else (each,)
-            found.append(
-                [
-                    self._new(tensor) if isinstance(tensor, torch.Tensor) and self._slots.get(tensor) is None else -1
-                    for tensor in tensors
-                ]
-            )
-        return found
+        return [list(map(slot_of, each if isinstance(each, (list, tuple)) else [each])) for each in whole]
+
+
+def copies_of(result: Any) -> list[Any]:
+    """Of what an operator gives; None for what is no tensor."""
+    whole = result if isinstance(result, (list, tuple)) else [result]
+    return [each.detach().clone() if isinstance(each, torch.Tensor) else None for each in whole]
 
 
 def _has_whole_indices(operator: Any, args: Any) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from ..values.held import fields_of, slots_of
+from ..values.held import fields_of
 from ..values.kinds import base_of
+from ..values.user_objects import fields
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -30,11 +31,8 @@ class Item:
     number: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Read:
+class Read(Item):
     """Stands for a number in a tensor of a result."""
-
-    number: int
 
 
 def mapped(change: Callable[[Any], Any], value: Any) -> Any:
@@ -45,39 +43,23 @@ def mapped(change: Callable[[Any], Any], value: Any) -> Any:
     """
     kind: Any = type(value)
     if isinstance(value, tuple):
-        is_known = kind is tuple or hasattr(kind, "_make") or hasattr(kind, "n_sequence_fields")
-        return like(value, [change(each) for each in value]) if is_known and not fields_of(value) else None
+        # a named one, a plain one, or one of torch.return_types
+        make = getattr(kind, "_make", kind if kind is tuple or hasattr(kind, "n_sequence_fields") else None)
+        return make([change(each) for each in value]) if make and not fields_of(value) else None
     if kind is list:
         return [change(each) for each in value]
     if kind is dict:
         return {name: change(each) for name, each in value.items()}
-    if not _is_record(value):
-        return None
     base = base_of(kind)
+    if base not in (dict, OrderedDict) and not (base is object and dataclasses.is_dataclass(value)):
+        return None
+    # such as the results of transformers, which are both
     made = base.__new__(kind)
-    for name, each in _attributes(value).items():
+    for name, each in fields(value).items():
         object.__setattr__(made, name, change(each))
     for name in base.__iter__(value) if base is not object else ():
         base.__setitem__(made, name, change(base.__getitem__(value, name)))
     return made
-
-
-def _is_record(value: Any) -> bool:
-    """True for an object that is a dataclass or a dict, such as the results of transformers, which are both."""
-    base = base_of(type(value))
-    return base in (dict, OrderedDict) or (base is object and dataclasses.is_dataclass(value))
-
-
-def _attributes(value: Any) -> dict[str, Any]:
-    return {**fields_of(value), **slots_of(value)}
-
-
-def like(value: tuple, items: list[Any]) -> tuple:
-    """A tuple of the same class, which may be a named one, or one of torch.return_types."""
-    kind: Any = type(value)
-    if hasattr(kind, "_make"):
-        return kind._make(items)
-    return kind(items) if hasattr(kind, "n_sequence_fields") else tuple(items)
 
 
 def parts(value: Any) -> Iterator[Any]:
@@ -101,8 +83,7 @@ def filler(template: Any) -> Callable[[tuple], Any]:
 def filled(template: Any, tensors: tuple) -> Any:
     """A result."""
     if isinstance(template, Item):
-        return tensors[template.number]
-    if isinstance(template, Read):
-        return tensors[template.number].item()
+        tensor = tensors[template.number]
+        return tensor.item() if isinstance(template, Read) else tensor
     found = None if isinstance(template, PLAIN) else mapped(lambda each: filled(each, tensors), template)
     return template if found is None else found

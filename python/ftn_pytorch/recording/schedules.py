@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -16,8 +15,7 @@ from .recorder import Unrecordable
 
 _ALL = [each for each in vars(torch.optim.lr_scheduler).values() if isinstance(each, type)]
 _OF_LOSSES = torch.optim.lr_scheduler.ReduceLROnPlateau
-STEPS = {each.step.__code__: each for each in _ALL if issubclass(each, torch.optim.lr_scheduler.LRScheduler)}
-"""Code of the steps, with a class whose step that is."""
+STEPS = {each.step.__code__ for each in _ALL if issubclass(each, torch.optim.lr_scheduler.LRScheduler)}
 _READS = frozenset(("last_epoch", "get_last_lr", "get_lr", "param_groups", "state_dict", "print_lr"))
 
 
@@ -36,12 +34,9 @@ def schedules_of(scheduled: list[tuple[Any, Any, int]], trials: Trials, watch: W
         own = {name for name in fields_of(scheduler) if name.startswith("_")}
         if asked := sorted((_READS | own) & watch.names):
             raise Unrecordable(f"it steps a {name}, and may read what that changes ({asked[0]}): let it step outside")
-        found.append((Stepped(scheduler), None))
-    known = {id(each) for stepped, _ in found for part in stepped.parts() for each in _containers_of(part)}
+        found.append((Stepped(scheduler, f"a {name}"), None))
+    of_schedulers = [fields_of(part) for stepped, _ in found for part in stepped.parts()]
+    inside = [each for fields in of_schedulers for each in fields.values() if type(each) in (list, dict)]
+    known = set(map(id, (*of_schedulers, *inside)))
     watch.release(lambda each: None if id(each.holder) in known else each)
     return found
-
-
-def _containers_of(scheduler: Any) -> Iterable[Any]:
-    fields = fields_of(scheduler)
-    return (fields, *(each for each in fields.values() if type(each) in (list, dict)))

@@ -40,10 +40,8 @@ class Tape:
     """Parameter, whether it has a gradient before the call, and that gradient if it is read or added to."""
     gradients_after: list[tuple[Any, int, int]]
     """Parameter and slot of its new gradient; -1 for none. The operation before which the old one is taken away."""
-    outside: list[tuple[Any]]
-    """Tensors that are there before a call and that an operator uses."""
     memory: list[tuple[Any]]
-    """These, and those that names lead to."""
+    """Tensors that are there before a call: those that an operator uses, and those that names lead to."""
     addresses: list[int]
     """Of ``memory``, when the tape was made."""
     written: list[tuple[Any]]

@@ -70,7 +70,7 @@ class Outside(TorchFunctionMode):
             known = len(self._recorder.reads)
             number = function(*args, **kwargs)
             is_count = len(self._recorder.reads) > known
-            return self._recorder.trace.begin(number, SLOT, max(self._recorder.reads)) if is_count else number
+            return self._recorder.trace.number(number, ((SLOT, max(self._recorder.reads)),)) if is_count else number
         if function in _TAKES:
             return self._taken(function, args[0], inspect.currentframe())
         if function not in _MAKES:

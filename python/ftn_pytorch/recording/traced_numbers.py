@@ -44,11 +44,7 @@ class Trace:
         """How the comparisons came out."""
         return [(code, is_true) for (code, *_), is_true in self.branches.items()]
 
-    def begin(self, value: float, code: int, what: int) -> Traced:
-        """A number of a group, or one that was read into a slot."""
-        return self._made(value, ((code, what),))
-
-    def _made(self, value: float, formula: Formula) -> Traced:
+    def number(self, value: float, formula: Formula) -> Traced:
         self.values.append(value)
         self.formulas.append(formula)
         made = Traced(value)
@@ -57,12 +53,8 @@ class Trace:
 
     def computed(self, code: int, one: Any, other: Any) -> Any:
         value = COMPUTES[code](float(one), float(other))
-        return (
-            self._made(value, (*formula_of(one), *formula_of(other), (code, 0))) if isinstance(value, float) else value
-        )
-
-    def negated(self, one: Traced) -> Traced:
-        return self._made(-float(one), (*one.formula, (NEGATE, 0)))
+        formula = (*formula_of(one), *formula_of(other), (code, 0))
+        return self.number(value, formula) if isinstance(value, float) else value
 
     def compared(self, code: int, one: Any, other: Any, is_true: bool) -> bool:
         # a number of a group that becomes zero ends a recording anyway
@@ -112,7 +104,7 @@ class Traced(float):
     __hash__ = float.__hash__
 
     def __neg__(self) -> Traced:
-        return self.trace.negated(self)
+        return self.trace.number(-float(self), (*self.formula, (NEGATE, 0)))
 
     def __bool__(self) -> bool:
         return not self.trace.compared(EQUAL, self, 0.0, float(self) == 0)

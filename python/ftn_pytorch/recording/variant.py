@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import collectives, late_checks
-from .operations import Operation
 from .tape import Tape
 
 
@@ -20,8 +19,11 @@ class Variant:
     attempts: int = 0
     tape: Tape | None = None
     replay: Any = None
+    """Of the extension."""
+    runner: Any = None
+    """What makes its runs: the same, or graphs or compiled code with its help."""
     run: Any = None
-    """All of a run: ``replay``, and what there is to do in Python."""
+    """All of a run: ``runner``, and what there is to do in Python."""
     is_plain: bool = False
     """These calls cannot be recorded, and others can."""
     compared: collectives.Compared | None = None
@@ -39,9 +41,6 @@ class Variant:
     """How many checks in a row have shown nothing, because of others."""
     pause: int = 0
     """How many calls are left as they are before the next check."""
-
-    def receive(self, operations: list[Operation]) -> None:
-        """It computes all by itself."""
 
     def goes_astray(self, limit: int) -> bool:
         """A call has not gone its way; true if so many in a row have not."""

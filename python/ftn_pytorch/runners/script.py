@@ -140,7 +140,7 @@ class ScriptRunner(Runner):
         """The function, or what is recorded of it; what the script has recorded itself stays a part of a Python one."""
         if not self._options.record or name not in (FORWARD, TRAIN) or hasattr(function, "recording"):
             return function
-        from ..recording import recorded
+        from ..recording.function import recorded
 
         def make() -> Any:
             is_compiled = self._options.record == "compiled"

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from ..recording import extension
-from ..recording.changes import difference
 from ..recording.operations import address_of
+from ..recording.places import difference
 from ..recording.tape import Tape
 from ..recording.traced_numbers import NUMBER
 from .any_batch import is_equal

@@ -254,10 +254,10 @@ def _inputs(arguments: list[Given], slots: list[int]) -> list[tuple]:
 
 def _template(value: Any) -> tuple:
     """Containers as what they look like from Fortran: names and an order, or an order alone."""
-    if isinstance(value, Item):
-        return "tensor", value.number
     if isinstance(value, Read):
         raise Unsavable("it returns a number that it takes out of a tensor (item): return the tensor")
+    if isinstance(value, Item):
+        return "tensor", value.number
     if type(number := plain(value)) in _VALUES:
         return "value", number
     if isinstance(value, PLAIN):
