@@ -21,7 +21,6 @@ guard = Guard(net, optimizer, over_ranks=True)
 replay = Replay(100_000, held_out=0.1)
 log = Log("run/log.csv", over_ranks=True)
 steps = 0
-torch.manual_seed(1 + rank())  # other samples on each rank
 
 ftn_pytorch_shared = ["net", "optimizer", "guard", "steps"]
 
@@ -35,6 +34,8 @@ def features(e, dthvdz, thv, delta):
 def ftn_pytorch_train(e, dthvdz, thv, delta, length):
     global steps
     steps += 1
+    if steps == 1:
+        torch.manual_seed(1 + rank())  # other samples on each rank
     x = features(e, dthvdz, thv, delta)
     y = (length / delta[:, None, None]).reshape(-1, 1).float()  # from 0 to 1
     rows = torch.randint(len(x), (BATCH,))

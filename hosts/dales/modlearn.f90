@@ -77,5 +77,4 @@ contains
    subroutine exitlearn
       call closure%free()
    end subroutine exitlearn
-
 end module modlearn

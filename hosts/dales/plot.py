@@ -39,8 +39,8 @@ def draw_learning(log: str, path: Path) -> None:
     steps, skills = zip(*rows, strict=True)
     figure, axes = pyplot.subplots(figsize=(5.5, 2.8), layout="constrained")
     axes.plot(steps, [1 - skill for skill in skills], color=BLUE)
-    axes.set(xlabel="time step of the model", ylabel="unexplained variance", yscale="log", xlim=(0, None))
-    axes.set_title("Length scale of held-out cells: what the network does not explain", loc="left")
+    axes.set(xlabel="time step of the model", ylabel="1 − skill", yscale="log", xlim=(0, None))
+    axes.set_title("Skill for cells that the network has not learnt from", loc="left")
     save(figure, path)
 
 
