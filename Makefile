@@ -41,7 +41,8 @@ help:
 	@echo 'make test-gpu  build and run the tests of arrays on a GPU; they are skipped where there is none'
 	@echo 'make test-tools  tests with a browser, of tools in packages of their own: ten minutes'
 	@echo 'make test-ftorch  build and run the programs of FTorch, from FTN_PYTORCH_FTORCH_SOURCE: ten minutes'
-	@echo 'make test-hosts  train scripts in ICON ComIn from FTN_PYTORCH_COMIN_SOURCE, and in NUOPC of ESMFMKFILE: five minutes'
+	@echo 'make test-hosts  train scripts in ICON ComIn from FTN_PYTORCH_COMIN_SOURCE, in DALES from FTN_PYTORCH_DALES_SOURCE,'
+	@echo '                 and in NUOPC of ESMFMKFILE: five minutes each'
 	@echo 'make wheel  make wheels, for this Python and others that are found, and test them: forty minutes'
 	@echo 'make stress run for ten minutes what make test runs for seconds: fuzzing, threads, memory, sanitizers'
 	@echo 'make bench  measure what a call costs, and all paths to a network side by side'
@@ -172,19 +173,21 @@ test-ftorch:
 	  --package build/ftorch$(tag)/prefix/share/ftn_pytorch/ftorch --work build/ftorch$(tag)/programs \
 	  $${FTN_PYTORCH_PFUNIT:+--pfunit "$$FTN_PYTORCH_PFUNIT"}
 
-# What programs plug into that are larger than this project: the plug-ins of hosts/, built as users build them.
+# What programs plug into that are larger than this project: the folders of hosts/, built as users build them.
 hosts := build/hosts$(tag)
 test-hosts: export FTN_PYTORCH_HOSTS_BUILD := $(CURDIR)/$(hosts)
 test-hosts:
-	@test -n "$${FTN_PYTORCH_COMIN_SOURCE:-}" || { \
-	  echo 'FTN_PYTORCH_COMIN_SOURCE must name checkouts of ComIn, such as externals/comin of ICON, with : between them' >&2; exit 2; }
+	@test -n "$${FTN_PYTORCH_COMIN_SOURCE:-}$${FTN_PYTORCH_DALES_SOURCE:-}$${ESMFMKFILE:-}" || { \
+	  echo 'FTN_PYTORCH_COMIN_SOURCE must name checkouts of ComIn, such as externals/comin of ICON, with : between them,' >&2; \
+	  echo 'or FTN_PYTORCH_DALES_SOURCE a checkout of DALES 4.4, or ESMFMKFILE the esmf.mk of an ESMF. The others are skipped' >&2; \
+	  exit 2; }
 	@cmake/setup.sh hosts
 	@$(environment); cmake --preset release -B $(hosts)/library -DPython_EXECUTABLE="$$FTN_PYTORCH_PYTHON" \
 	  -DFTN_PYTORCH_FTORCH=ON -DFTN_PYTORCH_BUILD_EXAMPLES=OFF -DFTN_PYTORCH_BUILD_BENCHMARKS=OFF \
 	  -DFTN_PYTORCH_BUILD_TESTS=OFF
 	@$(environment); cmake --build $(hosts)/library
 	@$(environment); cmake --install $(hosts)/library --prefix $(hosts)/prefix >/dev/null
-	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/hosts
+	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v -rs tests/hosts
 
 # The other versions of Python are optional: a wheel is made and tested for each one that is here. Each has libraries for
 # the torches of the folder, which are fetched, half a gigabyte each: those of cmake/wheel/torches.txt unless some are named.

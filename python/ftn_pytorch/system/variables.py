@@ -26,7 +26,8 @@ KNOWN = {
         ),
         # read by make and the tests
         *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),
-        *("FTORCH_SOURCE", "PFUNIT", "WHEELS", "TORCHES", "COMIN_SOURCE", "GEOGATE_SOURCE", "HOSTS_BUILD"),
+        *("FTORCH_SOURCE", "PFUNIT", "WHEELS", "TORCHES"),
+        *("COMIN_SOURCE", "DALES_SOURCE", "GEOGATE_SOURCE", "HOSTS_BUILD"),
     )
 }
 
