@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """``export --to compiled``: what a package computes and what stays recorded in it, and what is refused."""
 
+import os
 import shutil
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -106,13 +109,16 @@ def test_code_that_is_missing_is_refused(package, tmp_path):
         load_recording(damaged)
 
 
-def test_without_a_compiler(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("CXX", str(tmp_path / "none"))
+def test_without_a_compiler(tmp_path):
+    """In a process of its own, as torch looks for the compiler once."""
     (tmp_path / "closure.py").write_text(SCRIPT)
-    assert exported(tmp_path / "closure.py", tmp_path / "closure.pt2") == 2
-    told = capsys.readouterr().err
-    assert "--to compiled needs a C++ compiler" in told and f"'{tmp_path / 'none'}' cannot be started" in told
-    assert not (tmp_path / "closure.pt2").exists()
+    command = [sys.executable, "-m", "ftn_pytorch", "export", "closure.py", "--to", "compiled", *SIZES]
+    paths = os.pathsep.join(sys.path)
+    environment = {**os.environ, "CXX": str(tmp_path / "none"), "PYTHONPATH": paths}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and not (tmp_path / "closure.pt2").exists()
+    assert "FTN_PYTORCH_ERR_IMPORT: --to compiled needs a C++ compiler" in done.stderr
+    assert f"'{tmp_path / 'none'}' cannot be started" in done.stderr and "export --to recording" in done.stderr
 
 
 def test_what_cannot_be_compiled(tmp_path, capsys):

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from .._version import __version__
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -67,7 +69,7 @@ class Plan:
 
     def key(self) -> str:
         """Names what comes out of the compiler, on this kind of processor."""
-        about = (torch.__version__, platform.machine(), torch.backends.cpu.get_cpu_capability())
+        about = (__version__, torch.__version__, platform.machine(), torch.backends.cpu.get_cpu_capability())
         return hashlib.sha256(repr((about, self)).encode()).hexdigest()[:32]
 
 
