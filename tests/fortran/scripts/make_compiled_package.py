@@ -4,6 +4,8 @@
 import shutil
 from pathlib import Path
 
+import torch
+
 from ftn_pytorch.__main__ import main
 from ftn_pytorch.opening import open_runner
 
@@ -17,4 +19,6 @@ shutil.copy("compiled_steps.pt2", "without_code.ftr")
 content = bytearray(Path("compiled_steps.pt2").read_bytes())
 content[len(content) // 2] ^= 1
 Path("damaged.pt2").write_bytes(content)
-open_runner(SCRIPT, {}, {}).checkpoint("compiled_steps_by_script", 3, 0)
+runner = open_runner(SCRIPT, {}, {})
+runner.find("ftn_pytorch_train")(torch.ones(4, 2).double(), torch.ones(4, 2).double())
+runner.checkpoint("compiled_steps_by_script", 3, 1)
