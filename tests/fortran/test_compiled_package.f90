@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> A package of compiled code without Python: it trains as the saved recording of its script does, within a tolerance, and
-!> each goes on from the checkpoints of the other.
+!> A package of compiled code without Python: it trains as the saved recording of its script does, within a tolerance,
+!> and each goes on from checkpoints of the other.
 program test_compiled_package
    use, intrinsic :: iso_fortran_env, only : real64
    use check, only : expect, expect_status, finish, is_mapped
