@@ -58,7 +58,7 @@ def settled(one: Any, other: Any) -> Any:
         return {name: settled(one[name], each) if name in one else each for name, each in other.items()}
     if type(one) is not type(other) or not isinstance(one, (list, tuple)) or len(one) != len(other):
         return other
-    if one and one[0] in _REALS and one[:2] == other[:2]:
+    if len(one) > 2 and isinstance(one[0], str) and one[0] in _REALS and one[:2] == other[:2]:
         a, b = (torch.from_numpy(numpy.frombuffer(each[2], _REALS[one[0]]).copy()) for each in (one, other))
         if a.numel() and torch.allclose(a, b, rtol=0, atol=NEAR * float(a.abs().max()), equal_nan=True):
             other = (*other[:2], one[2], *other[3:])

@@ -274,12 +274,16 @@ class _Export:
         self._before.put_back(is_new=True)
         wanted = [self._runner.find(self._names[name])(*each) for each in examples]
         states, random = self._before.copied(), self._torch.get_rng_state()
+        there = self._before.present()
         self._before.put_back()
         saved = load_recording(part)
         found = [saved.call(name, *each) for each in examples]
         pairs = [pair for one, two in zip(wanted, found) for pair in zip(parts(one), parts(two))]
         pairs.append((random, self._torch.get_rng_state()))
         pairs += [(states[key], saved.arrays[key]) for key in states if key in saved.arrays]
+        if self._is_compiled:  # what are views of one memory in the script are such in the file
+            names = [each for each in there if each in saved.arrays]
+            pairs.append((_sharing(wanted[-1], there, names), _sharing(found[-1], saved.arrays, names)))
         return all(is_same(one, two, self._tolerance) for one, two in pairs)
 
 
@@ -328,6 +332,13 @@ class _State:
         self._torch.manual_seed(0)
         yield
         self._torch.set_rng_state(self._random)
+
+
+def _sharing(result: Any, arrays: dict[str, Any], names: list[str]) -> list[int]:
+    import torch
+
+    tensors = [each for each in parts(result) if isinstance(each, torch.Tensor)]
+    return compiled_steps.sharing([*tensors, *(arrays[name] for name in names)])
 
 
 def _size_of(tape: Tape) -> int | None:

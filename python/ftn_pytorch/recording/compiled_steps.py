@@ -78,7 +78,7 @@ class CompiledReplay:
         return self._replay.runs
 
     @property
-    def is_shared(self) -> bool:
+    def issharing(self) -> bool:
         return self._replay.is_shared
 
     @property
@@ -168,14 +168,14 @@ class CompiledReplay:
         around = [*inputs, *self._memory.tensors]
         gradients = [parameter.grad for parameter, _, _ in self._tape.gradients_after]
         of_recording = [gradient for _, gradient in after.gradients]
-        if _shared([*around, *expected, *of_recording]) != _shared([*around, *results, *gradients]):
+        if sharing([*around, *expected, *of_recording]) != sharing([*around, *results, *gradients]):
             return "a result shares its memory with something that is there, or with another result"
         found = results, comparison.compared(after.places)
         text = comparison.difference_of(after, expected, found, self._tolerance, "compiled code")
         return text and f"{text}: more than tolerance={self._tolerance:g} of the largest"
 
 
-def _shared(tensors: list[Any]) -> list[int]:
+def sharing(tensors: list[Any]) -> list[int]:
     """For each tensor the first one with its memory."""
     first: dict[int, int] = {}
     found = []
