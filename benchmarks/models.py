@@ -180,7 +180,9 @@ class Case:
 
 
 LOOP = "its loop over the elements would be unrolled into N x N operations"
-UNROLLED = ("pt2", "onnx", "ftr", "compiled", "recorded", "python-recorded")
+UNROLLED = (
+    "pt2", "onnx", "ftr", "code.pt2", "compiled", "recorded", "python-recorded", "python-code", "python-compile"
+)
 TRAINED = "a model of this format cannot be trained"
 CASES = {
     "tiny": Case(Tiny, lambda n: tuple(uniform(4, dtype=torch.float64) for _ in range(n)), (0, 1, 3, 8), "arrays", 0,

@@ -89,13 +89,13 @@ def write_onnx(model: Model, file: Path) -> None:
         )
 
 
-def write_recording(model: Model, file: Path) -> None:
+def write_recording(model: Model, file: Path, form: str = "recording") -> None:
     """What ``python -m ftn_pytorch export script.py --to recording`` writes, which has compared it with the script."""
     if not model.inputs:
         raise ValueError("a saved recording wants an input")
     main = _package("__main__").main
     inputs = model.inputs[:-1] if model.trains else model.inputs
-    command = ["export", str(SCRIPT), "--to", "recording", "--output", str(file)]
+    command = ["export", str(SCRIPT), "--to", form, "--output", str(file)]
     command += [text for value in inputs for text in ("--input", _described(value))]
     command += ["--target", _described(model.inputs[-1])] if model.trains else []
     command += [] if model.batched else ["--batch", str(model.inputs[0].shape[0])]
@@ -106,6 +106,13 @@ def write_recording(model: Model, file: Path) -> None:
         code = main(command)
     if code:
         raise RuntimeError(said.getvalue().strip() or f"export ended with code {code}")
+
+
+def write_code(model: Model, file: Path) -> None:
+    """The same, compiled."""
+    if model.case == "tiny":
+        raise ValueError("there is nothing to compile")
+    write_recording(model, file, "compiled")
 
 
 def write_checkpoint(model: Model, file: Path) -> None:
@@ -139,10 +146,11 @@ WRITERS: dict[str, Callable[[Model, Path], None]] = {
     "pt2": write_aotinductor,
     "onnx": write_onnx,
     "ftr": write_recording,
+    "code.pt2": write_code,
     "ckpt": write_checkpoint,
 }
 # These depend on this library and on the script as well.
-OURS = ("ftr", "ckpt")
+OURS = ("ftr", "code.pt2", "ckpt")
 
 
 def made_by(suffix: str) -> str:

@@ -13,6 +13,9 @@ PATHS = {
     "recorded": "script, recorded",
     "python-recorded": "script, recorded, from Python",
     "recording": "saved recording",
+    "package": "compiled recording",
+    "python-code": "script, compiled steps, from Python",
+    "python-compile": "torch.compile in Python",
     "compiled": "script, compiled",
     "copy": "script, arrays copied",
     "torchscript": "TorchScript in Python",
@@ -25,7 +28,10 @@ PATHS = {
     "pytorch-fortran": "pytorch-fortran, TorchScript",
     "pytorch-fortran-script": "pytorch-fortran, script",
 }
-IN_PYTHON = ("python", "python-recorded", "python-onnx")
+# What compiled steps are compared with, where they pay
+COMPILED_PATHS = ("python", "python-recorded", "recording", "python-code", "package", "python-compile", "pt2", "ftorch")
+COMPILED_CASES = ("train_step", "mlp", "cgdrag", "unet")
+IN_PYTHON = ("python", "python-recorded", "python-code", "python-compile", "python-onnx")
 # Paths of libraries of others, and what the name of the driver of each library ends with.
 PEERS = {
     "libtorch": "libtorch",
@@ -43,6 +49,7 @@ SUFFIXES = {
     "ftorch": "pt",
     "pytorch-fortran": "pt",
     "recording": "ftr",
+    "package": "code.pt2",
     "pt2": "pt2",
     "onnx": "onnx",
     "python-onnx": "onnx",
@@ -50,6 +57,7 @@ SUFFIXES = {
 # Files on disk by their extension, in the order of the table.
 FILES = {
     "ftr": "saved recording",
+    "code.pt2": "compiled recording",
     "ckpt": "checkpoint of the script",
     "pt": "TorchScript",
     "pt2": "AOTInductor",

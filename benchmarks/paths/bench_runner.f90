@@ -14,7 +14,7 @@ module bench_runner
 
    !> The paths by their names on the command line: ours, and those of the library that this driver was built with
    character(*), parameter, public :: paths = &
-      "script recorded recording compiled copy torchscript direct pt2 onnx " // peer_paths
+      "script recorded recording package compiled copy torchscript direct pt2 onnx " // peer_paths
 
    !> Which component of a runner is called; a time loop compares no texts
    integer, parameter :: by_script = 1, by_saved = 2, by_peer = 3
@@ -93,6 +93,8 @@ contains
          call self%saved%load(problem_%model // ".pt", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
       case ("recording")
          call self%saved%load(problem_%model // ".ftr", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
+      case ("package")
+         call self%saved%load(problem_%model // ".code.pt2", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
       case ("pt2")
          call self%saved%load(problem_%model // ".pt2", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
       case ("onnx")

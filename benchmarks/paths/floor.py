@@ -3,8 +3,9 @@
 
 python floor.py <case> <path> serve <folder>
 
-Paths: python (script.py), python-recorded (the same, recorded by ftn_pytorch), python-onnx (ONNX Runtime with bound
-buffers). BENCH_PACKAGE in the environment is the folder of the package ftn_pytorch.
+Paths: python (script.py), python-recorded (the same, recorded by ftn_pytorch), python-code (that as compiled code),
+python-compile (torch.compile of the function), python-onnx (ONNX Runtime with bound buffers).
+BENCH_PACKAGE in the environment is the folder of the package ftn_pytorch.
 """
 from __future__ import annotations
 
@@ -66,6 +67,50 @@ def python_recorded(case: str, size: int, folder: Path) -> tuple[Callable, tuple
     return recorded(function), arguments
 
 
+def python_code(case: str, size: int, folder: Path) -> tuple[Callable, tuple]:
+    """Recorded, and compiled from there."""
+    sys.path.insert(0, os.environ["BENCH_PACKAGE"])
+    from ftn_pytorch import recorded
+
+    function, arguments = python(case, size, folder, recorded=True)
+    return recorded(function, compiled=True), arguments
+
+
+def python_compile(case: str, size: int, folder: Path) -> tuple[Callable, tuple]:
+    """torch's compiler, as one uses it in Python."""
+    import torch
+
+    function, arguments = python(case, size, folder, recorded=True)
+    return torch.compile(function), arguments
+
+
+WAYS = {
+    "python": python,
+    "python-recorded": python_recorded,
+    "python-code": python_code,
+    "python-compile": python_compile,
+    "python-onnx": python_onnx,
+}
+
+
+def be_ready(path: str, function: Any, arguments: tuple) -> None:
+    """Calls until the function runs as it is to be measured. RuntimeError where it never does."""
+    for _ in range(CALLS_UNTIL_RECORDED):
+        function(*arguments)
+    if path == "python-compile":
+        return
+    if not function.recording.is_ready:
+        raise RuntimeError(f"it is not recorded: {function.recording.obstacle}")
+    if path == "python-code":
+        (variant,) = function.recording._ready
+        while not variant.replay.wait(1):
+            pass
+        for _ in range(CALLS_UNTIL_RECORDED):
+            function(*arguments)
+        if not variant.replay.is_compiled():
+            raise RuntimeError("it is not compiled")
+
+
 def open_problem(case: str, path: str, size: int, folder: Path) -> tuple[Callable, tuple]:
     """Load and call once; the words of the reply are those of bench_driver."""
     start = clock()
@@ -73,18 +118,15 @@ def open_problem(case: str, path: str, size: int, folder: Path) -> tuple[Callabl
         function, result = python_onnx(case, size, folder)
         arguments: tuple = ()
     else:
-        function, arguments = (python_recorded if path == "python-recorded" else python)(case, size, folder)
+        function, arguments = WAYS[path](case, size, folder)
     loaded = clock()
     value = function(*arguments)
     called = clock()
     if path == "python-onnx":
         value = result.numpy()
     error, tolerance = difference(case, size, folder, value)
-    if path == "python-recorded":
-        for _ in range(CALLS_UNTIL_RECORDED):
-            function(*arguments)
-        if not function.recording.is_ready:
-            raise RuntimeError(f"it is not recorded: {function.recording.obstacle}")
+    if path in ("python-recorded", "python-code", "python-compile"):
+        be_ready(path, function, arguments)
     reply("opened", loaded - start, called - loaded, error, tolerance)
     return function, arguments
 
@@ -136,7 +178,7 @@ def recreate(case: str, path: str, size: int, folder: Path, samples: int) -> Non
     created, deleted = [], []
     for _ in range(samples):
         start = clock()
-        again = {"python-onnx": python_onnx, "python-recorded": python_recorded}.get(path, python)(case, size, folder)
+        again = WAYS[path](case, size, folder)
         created.append(clock() - start)
         start = clock()
         del again

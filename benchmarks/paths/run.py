@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parent))
 from analysis import document as files  # noqa: E402
 from analysis import machine, report  # noqa: E402
 from analysis.measure import Outcome, Setting, measure_case  # noqa: E402
-from analysis.plan import CASES, FILES, FULL, PATHS, PEERS, QUICK  # noqa: E402
+from analysis.plan import CASES, COMPILED_CASES, COMPILED_PATHS, FILES, FULL, PATHS, PEERS, QUICK  # noqa: E402
 from analysis.starts import measure_starts  # noqa: E402
 
 
@@ -41,9 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--path", action="append", choices=list(PATHS), help="default: all; may be repeated")
     parser.add_argument("--quick", action="store_true", help="one small size of each case, a few calls")
     parser.add_argument("--starts", type=int, metavar="N", help="only what N processes of each path take to start")
+    parser.add_argument("--compiled", action="store_true", help="the cases and paths of compiled steps")
     parser.add_argument("--plot", action="store_true", help="draw pictures, too: needs matplotlib")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing, read results")
     chosen = parser.parse_args(arguments)
+    if chosen.compiled:
+        chosen.case, chosen.path = chosen.case or list(COMPILED_CASES), chosen.path or list(COMPILED_PATHS)
     try:
         found = files.read(chosen.source) if chosen.source else measure(chosen)
         text = report.markdown(found)
@@ -150,13 +153,15 @@ def write_models(folder: Path, sizes: dict[str, tuple[int, ...]], quick: bool, p
 
     An exporter that ends its process leaves sizes without a problem: they become lines of the result.
     """
+    # code computes with one thread, as it is measured
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "BENCH_PACKAGE": package}
     for case, some in sizes.items():
         command = [sys.executable, str(HERE.parent / "models.py"), str(folder), "--case", case]
         for size in some:
             command += ["--size", str(size)]
         if quick:
             command += ["--formats", "pt,onnx,ftr,ckpt"]
-        subprocess.run(command, stdout=sys.stderr, check=False, env={**os.environ, "BENCH_PACKAGE": package})
+        subprocess.run(command, stdout=sys.stderr, check=False, env=environment)
 
 
 if __name__ == "__main__":

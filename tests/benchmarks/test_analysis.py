@@ -150,9 +150,9 @@ def test_a_saved_recording_is_compared_with_the_recorded_script_and_with_ftorch(
 
 def test_files_show_their_sizes(document):
     lines = report.files_table(document["files"]).splitlines()
-    assert lines[0].startswith("| model | saved recording (.ftr), KiB | checkpoint of the script (.ckpt), KiB |")
-    assert lines[2] == "| mlp | 53 |  | 29 |  |  |"
-    assert lines[3] == "| train_step |  | 1,024 |  |  |  |"
+    assert lines[0].startswith("| model | saved recording (.ftr), KiB | compiled recording (.code.pt2), KiB |")
+    assert lines[2] == "| mlp | 53 |  |  | 29 |  |  |"
+    assert lines[3] == "| train_step |  |  | 1,024 |  |  |  |"
     assert "## Files" in report.markdown(document)
 
 

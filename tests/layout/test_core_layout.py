@@ -24,7 +24,7 @@ PLUGIN_ROOMS = {
     "plugin/eager": 3,
     "plugin/model": 3,
     "plugin/package": 3,
-    "plugin/recording": 3,
+    "plugin/recording": 4,
 }
 SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if path.suffix in (".cpp", ".hpp"))
 PLUGIN = sorted(path for path in (SRC / "plugin").rglob("*") if path.suffix in (".cpp", ".hpp"))

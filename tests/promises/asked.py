@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 
 from .background import background
+from .compiled import compiled
 from .fortran_driver import driven, on_device, on_ranks
 from .plain import Numbers
 from .recorded import recorded
@@ -19,6 +20,7 @@ PROMISES = {
     "recorded": (recorded, "early"),
     "recorded-late": (recorded, "late"),
     "restarted": (restarted, "early"),
+    "compiled": (compiled, "early"),
     "saved": (saved, "early"),
     "background": (background, "early"),
     "arrays": (functools.partial(driven, form="arrays"), "early"),

@@ -84,7 +84,8 @@ something, by what becomes of a promise for them: {" / ".join(KINDS)}.
 - unseen: other numbers, as the documentation says.
 - wrong: other numbers, which is a defect that is known.
 
-Scripts whose numbers differ in each run count for `recorded` only. From `arrays` on a Fortran program calls: scripts
-with arguments that it does not have do not count, and for `node` one of sixteen does. What becomes of `device`
-and `saved-device` is seen where there is a GPU.
+Scripts whose numbers differ in each run count for `recorded` only. For `compiled`, which means the same numbers within
+a tolerance, half of the optimizers as users write them count, where these are recorded. From `arrays` on a Fortran
+program calls: scripts with arguments that it does not have do not count, and for `node` one of sixteen does. What
+becomes of `device` and `saved-device` is seen where there is a GPU.
 """

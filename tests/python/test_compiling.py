@@ -222,7 +222,7 @@ def test_workers_of_the_compiler(chosen, is_python, monkeypatch):
     """Programs of their own unless the user has chosen another way, and none where no Python can be started as one."""
     from torch._inductor import config
 
-    monkeypatch.setattr(compiling, "_require_cxx", lambda: None)
+    monkeypatch.setattr(compiling, "require_cxx", lambda *_: None)
     monkeypatch.setattr(compiling.sys, "executable", sys.executable if is_python else "/opt/model/bin/atmosphere")
     monkeypatch.delenv(compiling.WORKER_START, raising=False)
     if chosen:

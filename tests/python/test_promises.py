@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 SEED = int(os.environ.get("FTN_PYTORCH_TEST_SEED") or 0)
 MOST = int(os.environ.get("FTN_PYTORCH_TEST_ATTACK") or 30)
 # How many scripts are run for a promise by `make test`
-CHOSEN = {"recorded": 90, "recorded-late": 25, "restarted": 30, "saved": 40, "background": 12}
+CHOSEN = {"recorded": 90, "recorded-late": 25, "restarted": 30, "saved": 40, "background": 12, "compiled": 2}
 CHOSEN |= {"arrays": 16, "sections": 12, "tensors": 12, "ranks": 4, "node": 1, "device": 60, "saved-device": 40}
 pytestmark = pytest.mark.usefixtures("extension")
 

@@ -17,15 +17,16 @@ from typing import Any
 
 from ..errors import FtnPytorchError, message, missing_package, summary
 from ..runners.base import Runner
-from ..runners.models.aoti import TORCH_VERSION
 from ..script import loading
 from ..script.framework import import_torch
-from ..system import files, private_names
+from ..system import files, installation, private_names
 from ..values import dtype_name, dtypes
 from . import export_check, tracing
 from .example_inputs import InputSpec, add_config
 from .opened import opened_in_python
 
+_WHOLE = ("recording", "compiled")
+"""Formats that hold a script with all that it trains."""
 _REALS = tuple(name for name in dtypes.OF_CODE.values() if "float" in name)
 
 
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         help="script and name in it, such as model.py:build_model: a module, or a function without arguments that "
-        "makes one. With --to recording the script alone, whose hooks are recorded",
+        "makes one. With --to recording and --to compiled the script alone, whose hooks are recorded",
     )
     parser.add_argument(
         "--input",
@@ -46,15 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         required=True,
-        choices=("pt", "pt2", "onnx", "recording"),
-        help="TorchScript, torch.export, ONNX, or a saved recording, which trains as well",
+        choices=("pt", "pt2", "onnx", *_WHOLE),
+        help="TorchScript, torch.export, ONNX; or a saved recording, which trains as well, without code or compiled",
     )
     parser.add_argument(
         "--target",
         action="append",
         default=[],
         metavar="SHAPE[:DTYPE]",
-        help="with --to recording: a target of ftn_pytorch_train; once for each",
+        help="with --to recording and --to compiled: a target of ftn_pytorch_train; once for each",
     )
     parser.add_argument(
         "--batch",
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=[],
         metavar="ROWS",
-        help="with --to recording: a batch size that the file is for; once for each. Default: any",
+        help="with --to recording and --to compiled: a batch size that the file is for; once for each. Default: any",
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="default: the stem of the script, and the format as extension"
@@ -70,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype",
         help="type of inputs that name none, and of the parameters, which are converted; default: nothing is "
-        "converted, and such inputs have the type of the parameters. With --to recording: of inputs alone, default "
-        "float32",
+        "converted, and such inputs have the type of the parameters. With --to recording and --to compiled: of "
+        "inputs alone, default float32",
     )
     parser.add_argument(
         "--checkpoint",
@@ -107,12 +108,14 @@ def run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", "--dynamic-batch: no --input has an axis, whose size could be open")
     if chosen.dtype not in (None, *_REALS):
         raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(_REALS)}")
-    if chosen.to != "recording" and (chosen.target or chosen.batch):
-        raise FtnPytorchError("ARGUMENT", "--target and --batch are for recordings: add --to recording")
+    if chosen.to not in _WHOLE and (chosen.target or chosen.batch):
+        raise FtnPytorchError(
+            "ARGUMENT", "--target and --batch are for recordings: add --to recording or --to compiled"
+        )
     if any(rows < 1 for rows in chosen.batch):
         raise FtnPytorchError("ARGUMENT", "--batch: a batch has at least one row")
     output = _output(chosen)
-    if chosen.to == "recording":
+    if chosen.to in _WHOLE:
         from . import export_recording  # which needs torch, as other commands do not
 
         return export_recording.run(chosen, output)
@@ -172,8 +175,13 @@ def _converted(torch: Any, module: Any, own: str, dtype: str) -> list[export_che
 
 def _output(chosen: argparse.Namespace) -> str:
     """The file to write, known before anything that takes time. FILE if it cannot be there, or must not be replaced."""
-    script, ending = chosen.source.rpartition(":")[0] or chosen.source, {"recording": "ftr"}.get(chosen.to, chosen.to)
+    script, ending = (
+        chosen.source.rpartition(":")[0] or chosen.source,
+        {"recording": "ftr", "compiled": "pt2"}.get(chosen.to, chosen.to),
+    )
     output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{ending}")
+    if chosen.to == "compiled" and not output.endswith(".pt2"):
+        raise FtnPytorchError("ARGUMENT", f"{output}: a file with code has a name that ends in .pt2")
     files.require_place(output)
     if chosen.output is None and os.path.lexists(output):
         # It may be what the script reads its parameters from.
@@ -244,9 +252,7 @@ def _write(torch: Any, module: Any, examples: tuple, path: str, chosen: argparse
         if not chosen.aot:
             torch.export.save(program, path)
             return "a program of torch.export", ""
-        # Recorded, because a package runs with the torch that compiled it and torch does not write down which that was.
-        settings = {"aot_inductor.metadata": {TORCH_VERSION: torch.__version__}}
-        private_names.aoti_compile(program, path, settings)
+        private_names.aoti_compile(program, path, installation.settings_of_package(torch))
     return f"a package of AOTInductor for this machine and torch {torch.__version__}", ""
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""``export --to recording``: the hooks of a script as recordings that a program runs and trains without Python.
+"""``export --to recording`` and ``--to compiled``: what a program runs and trains without Python.
 
 The hooks are called with example inputs until they are recorded, for three batch sizes. Afterwards the state of the
-script is what it was before, and the file is compared with the script, bit for bit.
+script is what it was before, and the file is compared with the script: bit for bit, or code within a tolerance.
 """
 
 from __future__ import annotations
@@ -18,17 +18,23 @@ from typing import Any
 
 from ..checkpoint import file
 from ..errors import FtnPytorchError
+from ..recording import compiled_steps
 from ..recording.comparison import is_same
 from ..recording.returned import parts
 from ..recording.tape import Tape
 from ..saved import any_batch, writing
+from ..saved.compiled import Code
 from ..saved.portable import GRADIENT, Plain, Unsavable
 from ..saved.saved_recording import load_recording
+from ..script.compiling import require_cxx
 from ..script.conventions import FORWARD, TRAIN
 from . import export_check
 from .example_inputs import InputSpec
 from .opened import opened_in_python
 
+_OF_CODE = 1e-3
+"""Of weights after steps. Where a gradient is near zero, Adam makes much of its last digits."""
+_BIT_FOR_BIT = "equal to the script bit for bit"
 _CALLS = 12
 """Two as they are, one recorded, three checked, and as many again where a step of an optimizer goes another way."""
 _PASSES = 4
@@ -38,6 +44,8 @@ _MOST_ROWS, _MOST_NUMBERS = 1 << 10, 1 << 17
 
 def run(chosen: argparse.Namespace, output: str) -> int:
     """Write the file and check it: 0, or 1 where it gives other numbers."""
+    if chosen.to == "compiled":
+        require_cxx("--to compiled needs a C++ compiler", "or export --to recording, which needs none")
     source, trained = _source(chosen.source)
     dtype = chosen.dtype or "float32"
     inputs = [InputSpec.parse(text, dtype) for text in chosen.input]
@@ -64,8 +72,8 @@ def _source(text: str) -> tuple[str, str]:
     if not source.endswith(".py") or not name.isidentifier():
         raise FtnPytorchError(
             "ARGUMENT",
-            f"{text}: --to recording takes the script itself, such as closure.py, or closure.py:refine, where refine "
-            f"is a recorded function in place of {TRAIN}",
+            f"{text}: --to recording and --to compiled take the script itself, such as closure.py, or "
+            f"closure.py:refine, where refine is a recorded function in place of {TRAIN}",
         )
     return source, name
 
@@ -95,6 +103,9 @@ class _Export:
         self._sizes: list[int] = chosen.batch
         first = next((spec.shape[0] for specs in hooks.values() for spec in specs if spec.shape), 1)
         self._any = [first, first + 1, 2 * first + 3]
+        self._is_compiled = chosen.to == "compiled"
+        self._tolerance = chosen.tolerance or _OF_CODE if self._is_compiled else 0.0
+        self._numbers = list(export_check.NUMBERS)
         self._before = _State(runner.found_state(), output)
 
     def run(self, part: str) -> bool:
@@ -113,10 +124,28 @@ class _Export:
         if self._settle_sizes(part, found, plain):
             self._before.put_back()
             writer.write(found, compares=False)
+        if self._is_compiled:
+            self._before.put_back()
+            writer.write(found, compares=False, code=self._compiled(found))
+            # large ones saturate a network: Adam makes whole steps of what rounding leaves of such gradients
+            self._numbers = self._numbers[:2]
         for name, tapes in found.items():
-            count = " and ".join(str(len(tape["operations"])) for tape in tapes)
-            print(f"{self._output}: {name}, {count} operators, {self._told(tapes)}")
+            count = " and ".join("code" if "code" in tape else f"{len(tape['operations'])} operators" for tape in tapes)
+            print(f"{self._output}: {name}, {count}, {self._told(tapes)}")
         return self._check(part, found)
+
+    def _compiled(self, found: dict[str, list[Plain]]) -> dict[str, bytes]:
+        """The code of all recordings, or of those that can be compiled. HOOK if none can, PYTHON if one fails."""
+        code = Code()
+        for name, tapes in found.items():
+            for tape in tapes:
+                try:
+                    code.add(tape, max(2, self._any[0]))
+                except Unsavable as reason:
+                    print(f"{name} stays recorded and is not compiled: {reason}", file=sys.stderr)
+        if not code.records:
+            raise FtnPytorchError("HOOK", f"{self._output} is not written: no function can be compiled")
+        return code.records
 
     def _recorded(self, name: str, function: Callable, size: int) -> list[Tape]:
         """All recordings that calls from the present state lead to, the first one first."""
@@ -220,8 +249,9 @@ class _Export:
             for size in sizes:
                 fine = self._is_equal(part, name, size)
                 all_fine &= fine
-                text = f"check {name} with a batch of {size}: {len(export_check.NUMBERS)} steps, "
-                verdict = "equal to the script bit for bit" if fine else "FAILED, the script gives other numbers"
+                text = f"check {name} with a batch of {size}: {len(self._numbers)} steps, "
+                equal = f"equal to the script within {self._tolerance:g}" if self._is_compiled else _BIT_FOR_BIT
+                verdict = equal if fine else "FAILED, the script gives other numbers"
                 print(text + verdict, file=sys.stdout if fine else sys.stderr)
                 if fine and size == sizes[0] and self._depends_on_gradients(part, name, size):
                     print(
@@ -243,19 +273,22 @@ class _Export:
         self._before.put_back()
         with self._before.seeded():
             examples = [
-                [export_check.like(numbers, each) for each in self._examples(name, size)]
-                for numbers in export_check.NUMBERS
+                [export_check.like(numbers, each) for each in self._examples(name, size)] for numbers in self._numbers
             ]
         self._before.put_back(is_new=True)
         wanted = [self._runner.find(self._names[name])(*each) for each in examples]
         states, random = self._before.copied(), self._torch.get_rng_state()
+        there = self._before.present()
         self._before.put_back()
         saved = load_recording(part)
         found = [saved.call(name, *each) for each in examples]
         pairs = [pair for one, two in zip(wanted, found) for pair in zip(parts(one), parts(two))]
         pairs.append((random, self._torch.get_rng_state()))
         pairs += [(states[key], saved.arrays[key]) for key in states if key in saved.arrays]
-        return all(is_same(one, two, 0) for one, two in pairs)
+        if self._is_compiled:  # what are views of one memory in the script are such in the file
+            names = [each for each in there if each in saved.arrays]
+            pairs.append((_sharing(wanted[-1], there, names), _sharing(found[-1], saved.arrays, names)))
+        return all(is_same(one, two, self._tolerance) for one, two in pairs)
 
 
 class _State:
@@ -303,6 +336,13 @@ class _State:
         self._torch.manual_seed(0)
         yield
         self._torch.set_rng_state(self._random)
+
+
+def _sharing(result: Any, arrays: dict[str, Any], names: list[str]) -> list[int]:
+    import torch
+
+    tensors = [each for each in parts(result) if isinstance(each, torch.Tensor)]
+    return compiled_steps.sharing([*tensors, *(arrays[name] for name in names)])
 
 
 def _size_of(tape: Tape) -> int | None:

@@ -11,9 +11,12 @@ import sys
 import torch
 from filelock import FileLock
 
-from ..system import private_names
+from ..system import installation, private_names
 from .plan import Plan
 from .program import Program
+
+_SETTINGS = {"cpp.use_decompose_tanh": True}
+"""tanh of vectors: twice as fast, and off by 1e-7 at most."""
 
 
 def main() -> int:
@@ -34,10 +37,14 @@ def make(plan: Plan, path: str) -> None:
     tensors = [each.empty() for each in plan.memory]
     if plan.numbers:
         tensors.append(torch.zeros(plan.numbers, dtype=torch.float64, device="cpu"))
-    with torch.no_grad():
-        program = torch.export.export(Program(plan), tuple(tensors), strict=False)
+    program = Program(plan)
+    with torch.no_grad(), private_names.any_batch_size():
+        exported = torch.export.export(program, tuple(tensors), dynamic_shapes=program.sizes(), strict=False)
     unfinished = f"{path.removesuffix('.pt2')}.{os.getpid()}.pt2"
-    private_names.aoti_compile(program, unfinished, {"cpp.threads": plan.threads})
+    threads = {"cpp.threads": plan.threads, "cpp.dynamic_threads": plan.threads > 1}
+    private_names.aoti_compile(
+        exported, unfinished, {**_SETTINGS, **threads, **installation.settings_of_package(torch)}
+    )
     os.replace(unfinished, path)
 
 

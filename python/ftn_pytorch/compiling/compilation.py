@@ -12,22 +12,23 @@ import tempfile
 import threading
 from typing import Any
 
+from ..errors import FtnPytorchError, summary
 from ..system import private_names
 from .plan import Plan
 
 _PACKAGE = __package__.rpartition(".")[0]
-_SETTINGS = {"TORCHINDUCTOR_CPP_USE_DECOMPOSE_TANH": "1"}
-"""tanh of vectors: twice as fast, and off by 1e-7 at most."""
 
 
 def folder() -> str:
-    """Where compiled code stays, for the ranks of a node and the next run. PermissionError where others could write."""
+    """Where compiled code stays, for the ranks of a node and the next run. FILE where others could write."""
     chosen = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     found = os.path.join(chosen or tempfile.gettempdir(), f"ftn_pytorch_{os.getuid()}")
     os.makedirs(found, mode=0o700, exist_ok=True)
     about = os.stat(found)
     if about.st_uid != os.getuid() or about.st_mode & 0o022:
-        raise PermissionError(f"{found} has code that is loaded, and others may write there: chmod go-w {found}")
+        raise FtnPytorchError(
+            "FILE", f"{found} has code that is loaded, and others may write there: chmod go-w {found}"
+        )
     return found
 
 
@@ -48,18 +49,21 @@ class Compilation:
 
     def _compile(self, plan: Plan) -> None:
         try:
-            place = folder()
-            path = os.path.join(place, f"{plan.key()}.pt2")
-            if not os.path.exists(path):
-                self.failure = _made_elsewhere(plan, place)
-            if not self.failure:
-                self.code = private_names.aoti_loader(path, "model", -1)
+            self.code = private_names.aoti_loader(compiled(plan), "model", -1)
         except Exception as failure:
-            self.failure = f"{type(failure).__name__}: {str(failure).partition(chr(10))[0]}"
+            self.failure = failure.text if isinstance(failure, FtnPytorchError) else summary(failure)
 
 
-def _made_elsewhere(plan: Plan, place: str) -> str:
-    """What goes wrong in the process that compiles."""
+def compiled(plan: Plan) -> str:
+    """The package of a plan, made by a process of its own unless it is there. FILE, PYTHON with what that says."""
+    place = folder()
+    path = os.path.join(place, f"{plan.key()}.pt2")
+    if not os.path.exists(path):
+        _make_elsewhere(plan, place)
+    return path
+
+
+def _make_elsewhere(plan: Plan, place: str) -> None:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     command = [sys.executable, "-m", f"{_PACKAGE}.compiling", place]
@@ -68,10 +72,11 @@ def _made_elsewhere(plan: Plan, place: str) -> str:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env={**os.environ, **_SETTINGS, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
     atexit.register(child.kill)
     _, told = child.communicate(pickle.dumps(plan))
     atexit.unregister(child.kill)
     lines = told.decode(errors="replace").splitlines()
-    return "" if child.returncode == 0 else (lines[-1] if lines else f"exit code {child.returncode}")
+    if child.returncode != 0:
+        raise FtnPytorchError("PYTHON", lines[-1] if lines else f"exit code {child.returncode}")

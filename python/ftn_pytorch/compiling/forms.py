@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-_FUSED = ("aten::_fused_adam_", "aten::_fused_adamw_", "aten::_fused_sgd_")
-
 
 @dataclass
 class Computed:
@@ -19,94 +17,50 @@ class Computed:
     """Without axes, in float64."""
 
 
-def adam(
-    parameters: list[Any],
-    gradients: list[Any],
-    means: list[Any],
-    squares: list[Any],
-    steps: list[Any],
-    *,
-    rate: Any,
-    betas: tuple[Any, Any],
-    decay: Any,
-    epsilon: Any,
-    is_decoupled: bool,
-    maximize: bool,
-) -> None:
+def adam(given: dict[str, Any], is_decoupled: bool) -> None:
     """Kingma and Ba (2015, arXiv:1412.6980), algorithm 1. is_decoupled: the decay of Loshchilov and Hutter (2019,
-    arXiv:1711.05101). steps: counts, with the one of this step in them."""
-    for parameter, gradient, mean, square, step in zip(parameters, gradients, means, squares, steps):
-        if maximize:
+    arXiv:1711.05101). The counts have the one of this step in them."""
+    rate, decay, one, two = (given[name] for name in ("lr", "weight_decay", "beta1", "beta2"))
+    tensors = (given[name] for name in ("self", "grads", "exp_avgs", "exp_avg_sqs", "state_steps"))
+    for parameter, gradient, mean, square, step in zip(*tensors):
+        if given["maximize"]:
             gradient = -gradient
         if is_decoupled:
             parameter.mul_(1 - rate * decay)
         else:
             gradient = gradient + parameter * decay
-        mean.add_((gradient - mean) * (1 - betas[0]))
-        square.mul_(betas[1]).add_(gradient * gradient * (1 - betas[1]))
+        mean.add_((gradient - mean) * (1 - one))
+        square.mul_(two).add_(gradient * gradient * (1 - two))
         count = step.double()
-        size = rate / (1 - betas[0] ** count)
-        root = (1 - betas[1] ** count).sqrt()
-        parameter.sub_(mean * size / (square.sqrt() / root + epsilon))
+        size = rate / (1 - one**count)
+        root = (1 - two**count).sqrt()
+        parameter.sub_(mean * size / (square.sqrt() / root + given["eps"]))
 
 
-def sgd(
-    parameters: list[Any],
-    gradients: list[Any],
-    buffers: list[Any],
-    *,
-    rate: Any,
-    momentum: Any,
-    decay: Any,
-    dampening: Any,
-    nesterov: bool,
-    maximize: bool,
-) -> None:
-    """Gradient descent as torch.optim.SGD documents it. buffers: of the momentum, empty without."""
-    for place, (parameter, gradient) in enumerate(zip(parameters, gradients)):
-        if maximize:
+def sgd(given: dict[str, Any]) -> None:
+    """Gradient descent as torch.optim.SGD documents it."""
+    momentum, buffers = given["momentum"], given["momentum_buffer_list"]
+    for place, (parameter, gradient) in enumerate(zip(given["self"], given["grads"])):
+        if given["maximize"]:
             gradient = -gradient
-        gradient = gradient + parameter * decay
+        gradient = gradient + parameter * given["weight_decay"]
         if buffers:
             buffer = buffers[place]
-            buffer.mul_(momentum).add_(gradient * (1 - dampening))
-            gradient = gradient + buffer * momentum if nesterov else buffer
-        parameter.sub_(gradient * rate)
+            buffer.mul_(momentum).add_(gradient * (1 - given["dampening"]))
+            gradient = gradient + buffer * momentum if given["nesterov"] else buffer
+        parameter.sub_(gradient * given["lr"])
 
 
 def form_of(name: str, overload: str, given: dict[str, Any]) -> Callable[[], Any] | None:
     """What does the same as an operator with these arguments; None where the operator itself is to be called."""
     is_lerp = name in ("aten::lerp", "aten::lerp_") and overload == "Scalar" and isinstance(given["weight"], Computed)
+    is_fused = given.get("grad_scale", 1) is None and given["found_inf"] is None
     given = {key: value.tensor if isinstance(value, Computed) else value for key, value in given.items()}
     if is_lerp:
         lerp = getattr(given["self"], name.removeprefix("aten::"))
         return lambda: lerp(given["end"], given["weight"].to(given["self"].dtype))
-    if name not in _FUSED or given["grad_scale"] is not None or given["found_inf"] is not None:
-        return None
-    if name == "aten::_fused_sgd_" and not given["is_first_step"]:
-        return lambda: sgd(
-            given["self"],
-            given["grads"],
-            given["momentum_buffer_list"],
-            rate=given["lr"],
-            momentum=given["momentum"],
-            decay=given["weight_decay"],
-            dampening=given["dampening"],
-            nesterov=given["nesterov"],
-            maximize=given["maximize"],
-        )
-    if name == "aten::_fused_sgd_" or given["amsgrad"]:
-        return None
-    return lambda: adam(
-        given["self"],
-        given["grads"],
-        given["exp_avgs"],
-        given["exp_avg_sqs"],
-        given["state_steps"],
-        rate=given["lr"],
-        betas=(given["beta1"], given["beta2"]),
-        decay=given["weight_decay"],
-        epsilon=given["eps"],
-        is_decoupled=name == "aten::_fused_adamw_",
-        maximize=given["maximize"],
-    )
+    if is_fused and name in ("aten::_fused_adam_", "aten::_fused_adamw_") and not given["amsgrad"]:
+        return lambda: adam(given, name == "aten::_fused_adamw_")
+    if is_fused and name == "aten::_fused_sgd_" and not given["is_first_step"]:
+        return lambda: sgd(given)
+    return None

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 import platform
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-SLOT, NUMBER, LIST, VALUE, NAME, CONSTANT = range(6)
-"""Kinds of arguments, and of what a number is computed from. A name is that of a constant of torch: pickle would look
-for such a constant in whichever module has imported torch."""
+from .._version import __version__
 
 
 @dataclass(frozen=True)
@@ -23,6 +20,8 @@ class Memory:
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     dtype: Any
+    factors: tuple[int, ...] = ()
+    """How many elements of each axis one more row of the batch adds; empty where there is no batch."""
 
     def empty(self) -> Any:
         return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="cpu")
@@ -43,18 +42,9 @@ class View:
     offset: int
 
 
-@dataclass(frozen=True)
-class Step:
-    """One call of an operator."""
-
-    name: str
-    overload: str
-    arguments: tuple[tuple[int, Any], ...]
-    """In the order of the schema, all of them: kind, and a slot, a number, a tuple of arguments, a value, or a name. A
-    number is what a stack computes: pairs of a kind and what it is, or of a function of ``operator`` and how many it
-    takes."""
-    results: tuple[tuple[int, ...], ...]
-    """Slots of each result, several for a list of tensors; -1 for what is no new tensor."""
+Step = tuple[str, str, list[tuple], list[list[int]]]
+"""One call of an operator: its name and overload, what it is given, and slots of its results, as docs/ftr-format.md has
+them. A type or layout of torch is a name: pickle would look for it in whichever module has imported torch."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +61,26 @@ class Plan:
     """How many numbers a call is given, in one tensor of float64 behind the others."""
     results: tuple[int, ...]
     threads: int
-    """With which the code computes."""
+    """How many torch has. Code for one stays with one, other code computes with those of the program that runs it."""
+    batch: int = 0
+    """Rows of the batch in ``memory``, where the code takes any; 0: where it takes these alone."""
+    least: int = 1
+    """The smallest batch."""
 
     def key(self) -> str:
         """Names what comes out of the compiler, on this kind of processor."""
-        about = (torch.__version__, platform.machine(), torch.backends.cpu.get_cpu_capability())
-        return hashlib.sha256(pickle.dumps((about, self))).hexdigest()[:32]
+        about = (__version__, torch.__version__, platform.machine(), torch.backends.cpu.get_cpu_capability())
+        return hashlib.sha256(repr((about, self)).encode()).hexdigest()[:32]
+
+
+def obstacle(name: str, overload: str) -> str:
+    """Why an operator is not compiled; empty for one that is."""
+    if name.startswith(("_c10d_functional::", "ftn_pytorch::")):
+        return "is an operation of all ranks"
+    return "draws random numbers" if torch.Tag.nondeterministic_seeded in operator(name, overload).tags else ""
+
+
+def operator(name: str, overload: str) -> Any:
+    """By the names of its schema."""
+    namespace, plain = name.split("::")
+    return getattr(getattr(getattr(torch.ops, namespace), plain), overload or "default")

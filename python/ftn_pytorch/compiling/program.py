@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
 
 from ..system import private_names
+from . import plan as plans
 from .forms import Computed, form_of
-from .plan import CONSTANT, LIST, NAME, NUMBER, SLOT, Plan, Step
 
 _ITEM = "aten::_local_scalar_dense"
+_NUMBER, _SLOT, _CONSTANT, *_COMPUTES, _NEGATE = range(9)
+_FUNCTIONS = dict(zip(_COMPUTES, (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow)))
 
 
 class Program(torch.nn.Module):
     """Takes the memory of a plan, and its numbers; gives its results. Memory is changed in place."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: plans.Plan) -> None:
         super().__init__()
         self._plan = plan
 
@@ -27,64 +30,99 @@ class Program(torch.nn.Module):
         for slot, view in plan.views:
             slots[slot] = torch.as_strided(tensors[view.place], view.shape, view.stride, view.offset)
         numbers = tensors[-1].unbind() if plan.numbers else ()
+        call = _Call(slots, numbers, _batch(plan, tensors))
         for step in plan.steps:
-            _run(step, slots, numbers)
+            call.run(*step)
         return tuple(slots[slot] for slot in plan.results)
 
-
-def _run(step: Step, slots: dict[int, Any], numbers: Any) -> None:
-    if step.name == _ITEM:  # a number that others are computed from, see _computed
-        slots[step.results[0][0]] = _value(step.arguments[0], slots, numbers)
-        return
-    function = _operator(step)
-    declared = private_names.schema_of(function).arguments
-    given = {each.name: _value(argument, slots, numbers) for each, argument in zip(declared, step.arguments)}
-    if (form := form_of(step.name, step.overload, given)) is not None:
-        result = form()
-    else:
-        plain = {name: _plain(value) for name, value in given.items()}
-        positional = [plain[each.name] for each in declared if not each.kwarg_only]
-        result = function(*positional, **{each.name: plain[each.name] for each in declared if each.kwarg_only})
-    whole = result if isinstance(result, tuple) else () if result is None else (result,)
-    for places, each in zip(step.results, whole):
-        for slot, tensor in zip(places, each if isinstance(each, (list, tuple)) else (each,)):
-            if slot >= 0:
-                slots[slot] = tensor
+    def sizes(self) -> tuple[Any, ...]:
+        """The axes of its tensors that follow from the batch, for ``torch.export``."""
+        plan = self._plan
+        rows = torch.export.Dim("batch", min=plan.least)
+        found: list[Any] = [
+            {
+                axis: rows if (a, size) == (1, plan.batch) else a * rows + (size - a * plan.batch)
+                for axis, (size, a) in enumerate(zip(each.shape, each.factors))
+                if a
+            }
+            for each in plan.memory
+        ]
+        return (tuple(each or None for each in found + [None] * bool(plan.numbers)),)
 
 
-def _operator(step: Step) -> Any:
-    namespace, name = step.name.split("::")
-    packet = getattr(getattr(torch.ops, namespace), name)
-    return getattr(packet, step.overload or "default")
+def _batch(plan: plans.Plan, tensors: tuple[Any, ...]) -> Any:
+    for tensor, memory in zip(tensors, plan.memory):
+        for axis, a in enumerate(memory.factors):
+            if a:
+                return (tensor.shape[axis] - (memory.shape[axis] - a * plan.batch)) // a
+    return 0
 
 
-def _value(argument: tuple[int, Any], slots: dict[int, Any], numbers: Any) -> Any:
-    kind, what = argument
-    if kind == SLOT:
-        return slots[what]
-    if kind == LIST:
-        return [_value(each, slots, numbers) for each in what]
-    if kind == NUMBER:
-        return Computed(_computed(what, slots, numbers))
-    if kind == NAME:
-        return getattr(torch, what)
-    return what
+class _Call:
+    def __init__(self, slots: dict[int, Any], numbers: Any, batch: Any) -> None:
+        self._slots, self._numbers, self._batch = slots, numbers, batch
 
-
-def _computed(formula: tuple[tuple[Any, Any], ...], slots: dict[int, Any], numbers: Any) -> Any:
-    """A number that depends on others, as a tensor without axes, in float64."""
-    stack: list[Any] = []
-    for kind, what in formula:
-        if kind == NUMBER:
-            stack.append(numbers[what])
-        elif kind == SLOT:
-            stack.append(slots[what].reshape(()).double())
-        elif kind == CONSTANT:
-            stack.append(torch.full((), what, dtype=torch.float64, device="cpu"))
+    def run(self, name: str, overload: str, arguments: list[tuple], results: list[list[int]]) -> None:
+        if name == _ITEM:  # a number that others are computed from
+            self._slots[results[0][0]] = self._value(arguments[0])
+            return
+        function = plans.operator(name, overload)
+        declared = private_names.schema_of(function).arguments
+        given = {each.name: self._value(argument) for each, argument in zip(declared, arguments)}
+        if (form := form_of(name, overload, given)) is not None:
+            result = form()
         else:
-            operands = [stack.pop() for _ in range(what)]
-            stack.append(kind(*operands[::-1]))
-    return stack.pop()
+            plain = {each: _plain(value) for each, value in given.items()}
+            positional = [plain[each.name] for each in declared if not each.kwarg_only]
+            result = function(*positional, **{each.name: plain[each.name] for each in declared if each.kwarg_only})
+        whole = result if isinstance(result, tuple) else () if result is None else (result,)
+        for places, each in zip(results, whole):
+            for slot, tensor in zip(places, each if isinstance(each, (list, tuple)) else (each,)):
+                if slot >= 0:
+                    self._slots[slot] = tensor
+
+    def _value(self, argument: tuple) -> Any:
+        """docs/ftr-format.md has the kinds."""
+        kind, what, *more = argument
+        if kind in ("slot", "last"):
+            return self._slots[what]
+        if kind == "list":
+            return [None if slot < 0 else self._slots[slot] for slot in what]
+        if kind == "number":
+            return Computed(self._computed(what))
+        if kind == "numbers":
+            return [Computed(self._computed(each)) for each in what]
+        if kind in ("dtype", "layout", "memory_format"):
+            return getattr(torch, what)
+        if kind == "device":
+            return torch.device(what)
+        if kind == "complex":
+            return complex(what, *more)
+        if kind == "sizes":
+            return [a * self._batch + b for a, b in what]
+        if kind == "fraction":
+            return what / self._batch
+        if kind in ("size", "real"):
+            whole = what * self._batch + more[0]
+            return whole if kind == "size" else torch.sym_float(whole)
+        return what
+
+    def _computed(self, formula: Any) -> Any:
+        """A number that depends on others, as a tensor without axes, in float64."""
+        stack: list[Any] = []
+        for code, what in formula:
+            if code == _NUMBER:
+                stack.append(self._numbers[what])
+            elif code == _SLOT:
+                stack.append(self._slots[what].reshape(()).double())
+            elif code == _CONSTANT:
+                stack.append(torch.full((), what, dtype=torch.float64, device="cpu"))
+            elif code == _NEGATE:
+                stack.append(-stack.pop())
+            else:
+                upper = stack.pop()
+                stack.append(_FUNCTIONS[code](stack.pop(), upper))
+        return stack.pop()
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,8 @@ from .recorder import ALONE
 from .tape import Tape
 
 _CHECKS = 3
+TOLERANCE = 1e-5
+"""Of code, where none is given."""
 
 
 class CompiledReplay:
@@ -37,9 +39,11 @@ class CompiledReplay:
         self._code: Any = None
         self._checks = _CHECKS
         self._overlaps = Overlaps(tape)
+        self._there = dict(tape.constants)
         self._writes = bool(tape.written or tape.written_inputs or tape.gradients_after)
         try:
-            self._memory = Memory(tape, inputs)
+            after = (slot for _, slot, _ in tape.gradients_after)
+            self._memory = Memory(tape.constants, tape.inputs, (*tape.results, *after))
             self._plan = plan_of(tape, inputs, self._memory)
         except Uncompilable as reason:
             self._obstacle = str(reason)
@@ -106,7 +110,15 @@ class CompiledReplay:
         if numbers:
             tensors.append(torch.tensor(numbers, dtype=torch.float64, device="cpu"))
         made = self._code.run(tensors)
-        return self._memory.results_of(inputs, made)
+        found = dict(zip(self._memory.computed, made))
+
+        def tensor(slot: int) -> Any:
+            if slot in found:
+                return found[slot]
+            return (self._there[slot] if slot in self._there else inputs[self._tape.inputs.index(slot)]).detach()
+
+        gradients = [None if slot < 0 else tensor(slot) for _, slot, _ in self._tape.gradients_after]
+        return tuple(map(tensor, self._tape.results)), gradients
 
     def _checked(self, args: tuple, named: dict[str, Any]) -> Any:
         """The call from the recording, and then as compiled code on what was there before."""
@@ -137,14 +149,14 @@ class CompiledReplay:
         around = [*inputs, *self._memory.tensors]
         gradients = [parameter.grad for parameter, _, _ in self._tape.gradients_after]
         of_recording = [gradient for _, gradient in after.gradients]
-        if _shared([*around, *expected, *of_recording]) != _shared([*around, *results, *gradients]):
+        if sharing([*around, *expected, *of_recording]) != sharing([*around, *results, *gradients]):
             return "a result shares its memory with something that is there, or with another result"
         found = results, comparison.compared(after.places)
         text = comparison.difference_of(after, expected, found, self._tolerance, "compiled code")
         return text and f"{text}: more than tolerance={self._tolerance:g} of the largest"
 
 
-def _shared(tensors: list[Any]) -> list[int]:
+def sharing(tensors: list[Any]) -> list[int]:
     """For each tensor the first one with its memory."""
     first: dict[int, int] = {}
     found = []

@@ -33,7 +33,6 @@ _DETOUR = 20
 _LASTING = 100
 _TURNS = 4
 _LONGEST_PAUSE = 1000
-_OF_CODE = 1e-5
 _OTHER_ARGUMENTS = (
     "its arguments are of other shapes, types or values in each call: pass a number that changes as a tensor"
 )
@@ -114,7 +113,7 @@ class RecordedFunction:
         self._checks = checks
         self._tolerance = tolerance
         self._ignored = ignored
-        self._tolerance_of_code = (tolerance or _OF_CODE) if compiled else None
+        self._tolerance_of_code = (tolerance or compiled_steps.TOLERANCE) if compiled else None
         self._known = Known()
         self._variants: dict[Any, list[Variant]] = {}
         self._ready: tuple[Variant, ...] = ()

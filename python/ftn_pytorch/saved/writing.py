@@ -26,7 +26,7 @@ from ..recording.operations import address_of, is_ordinary
 from ..recording.tape import Tape
 from ..system import log, trial
 from ..values import graph, optimizer_settings
-from . import kernel_settings, saved_recording, verification
+from . import compiled, kernel_settings, saved_recording, verification
 from .distinct import changes, distinct
 from .portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 
@@ -70,10 +70,13 @@ class Writer:
         self._tapes[name] = [tape for tape, _ in chosen]
         return [plain for _, plain in chosen]
 
-    def write(self, functions: Mapping[str, list[Plain]], compares: bool = True) -> None:
+    def write(
+        self, functions: Mapping[str, list[Plain]], compares: bool = True, code: Mapping[str, bytes] | None = None
+    ) -> None:
         """Write the file, in place of an older one; FILE, LOCKED.
 
         compares: each of ``plain`` runs once out of the file; HOOK if it gives other numbers than in the script.
+        code: further records of the archive.
         """
         text, others = resumption.entries(self._encoder, self._state, self._arrays)
         about = self._checkpoint._about(None, archive.TORCH, self._encoder)
@@ -87,11 +90,15 @@ class Writer:
             "functions": dict(functions),
             "parameters": [(each.replace("/", "."), each) for each in dict.fromkeys(_parameters(self._state))],
         }
+
+        def fill(stream: Any) -> None:
+            archive.write(stream, text, self._arrays, others)
+
         with file.locked(self._path):
             file.write(
                 self._path,
                 about,
-                lambda stream: archive.write(stream, text, self._arrays, others),
+                fill if code is None else lambda stream: compiled.write_with(stream, fill, code),
                 file.RECORDING,
                 lambda part: self._check(part, self._tapes if compares else {}),
             )

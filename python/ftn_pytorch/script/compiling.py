@@ -36,14 +36,18 @@ def prepare(backend: str, device: str | None) -> None:
         # Adopted from a host that is no Python and did not say where one is: it would be started again as a worker.
         private_names.compile_without_workers()
     if device is None:
-        _require_cxx()
+        require_cxx(
+            "compile= needs a C++ compiler while the program runs",
+            'or load with compile_backend="aot_eager", which needs none and is hardly faster than no compile=',
+        )
 
 
 def _is_python(path: str | None) -> bool:
     return bool(path) and "python" in os.path.basename(os.path.realpath(str(path))).lower()
 
 
-def _require_cxx() -> None:
+def require_cxx(what: str, instead: str) -> None:
+    """IMPORT without a C++ compiler."""
     try:
         private_names.find_cxx()
     except FtnPytorchError:
@@ -52,10 +56,8 @@ def _require_cxx() -> None:
         wanted = os.environ.get("CXX", "g++")
         raise FtnPytorchError(
             "IMPORT",
-            f"compile= needs a C++ compiler while the program runs, and {wanted!r} cannot be started "
-            f"({message(failure)}). "
-            'Install g++, name another one in the environment variable CXX, or load with compile_backend="aot_eager", '
-            "which needs none and is hardly faster than no compile=.",
+            f"{what}, and {wanted!r} cannot be started ({message(failure)}). Install g++, name another one in the "
+            f"environment variable CXX, {instead}.",
         ) from failure
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._version import __version__
 
@@ -17,6 +17,9 @@ EXTENSIONS = "FTN_PYTORCH_EXTENSIONS"
 
 SHIPPED = "torch-"
 """And a minor version: folders beside the library with what a wheel brings for the torch of that version."""
+
+TORCH_VERSION = "torch_version"
+"""Name under which a package that we compile records by which torch."""
 
 _CONFIG_FILES = ("ftn_pytorch-config.cmake", "ftn_pytorchConfig.cmake")
 
@@ -106,6 +109,11 @@ def extensions_for(torch: Torch, core: str) -> list[str]:
         is_exact = found is not None and found[1] == torch.version and version_of_plugin(folder) == __version__
         order[folder] = 0 if is_exact else 2 if found is None or is_for(found, torch) else 3
     return sorted(order, key=order.__getitem__)
+
+
+def settings_of_package(torch: Any) -> dict[str, Any]:
+    """What a compiler is told so that a package records which torch it runs with. torch itself records none."""
+    return {"aot_inductor.metadata": {TORCH_VERSION: torch.__version__}}
 
 
 class Torch(NamedTuple):

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT
 /// AOTInductor packages, run by torch's own loader.
-#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
-
-#include <thread>
-
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/frame.hpp"
@@ -13,8 +9,6 @@
 
 namespace fpt::direct {
 namespace {
-
-using Loader = torch::inductor::AOTIModelPackageLoader;
 
 constexpr const char* about_types =
     " Declare the Fortran array so, or convert real arrays on their way in with load(..., dtype=\"float32\").";
@@ -62,7 +56,7 @@ class PackageModel : public Model {
 
  private:
   struct State {
-    std::unique_ptr<Loader> loader;
+    std::unique_ptr<PackageLoader> loader;
     std::vector<std::string> names;  // of the inputs, empty for those without
     TreeSpec results;
     Settings settings;  // of the load, with the device that the package was compiled for
@@ -78,20 +72,13 @@ class PackageModel : public Model {
     const PackageOrigin origin = origin_of_package(settings_.file, settings_.place);
     state->settings = settings_;
     state->settings.place = origin.device;
-    try {
-      // compiled code trusts the shapes and types that it gets, unless it is told to look at them
-      setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", /*overwrite=*/0);
-      const std::size_t runners = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
-      const auto index = origin.device ? origin.device->index() : c10::DeviceIndex(-1);
-      state->loader =
-          std::make_unique<Loader>(settings_.file, origin.model, /*run_single_threaded=*/false, runners, index);
-      const std::vector<std::string> spec = state->loader->get_call_spec();
-      state->names = names_of_inputs(parse_tree_spec(spec.at(0), settings_.file), settings_.file);
-      state->results = parse_tree_spec(spec.at(1), settings_.file);
-    } catch (...) {
-      rethrow_as(FPT_ERR_FORMAT, concat(settings_.file, " cannot be loaded by torch ", torch_here(),
-                                        " (was it compiled with another one? then ", compile_again, ")"));
-    }
+    // compiled code trusts the shapes and types that it gets, unless it is told to look at them
+    setenv("AOTI_RUNTIME_CHECK_INPUTS", "1", /*overwrite=*/0);
+    state->loader = load_code(settings_.file, origin);
+    const std::vector<std::string> spec = state->loader->get_call_spec();
+    if (spec.size() < 2) fail(FPT_ERR_FORMAT, settings_.file, " does not say what its inputs and results are");
+    state->names = names_of_inputs(parse_tree_spec(spec[0], settings_.file), settings_.file);
+    state->results = parse_tree_spec(spec[1], settings_.file);
     return state;
   }
 

@@ -5,12 +5,12 @@
 #include <caffe2/serialize/inline_container.h>
 #include <sys/utsname.h>
 #include <torch/csrc/export/pt2_archive_constants.h>
-#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/version.h>
 
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "base/release.hpp"
 #include "plugin/failure.hpp"
@@ -106,10 +106,11 @@ std::string torch_here() {
   return found == options.end() ? TORCH_VERSION : found->second;
 }
 
-PackageOrigin origin_of_package(const std::string& file, const std::optional<at::Device>& wanted) {
+PackageOrigin origin_of_package(const std::string& file, const std::optional<at::Device>& wanted,
+                                const std::string& model) {
   PackageOrigin origin;
   try {
-    origin.model = model_of(file);
+    origin.model = model.empty() ? model_of(file) : model;
     const Facts facts = torch::inductor::AOTIModelPackageLoader::load_metadata_from_package(file, origin.model);
     const std::string device = recorded(facts, "AOTI_DEVICE_KEY");
     if (!device.empty() && device != "cpu") origin.device = at::Device(device);
@@ -124,6 +125,17 @@ PackageOrigin origin_of_package(const std::string& file, const std::optional<at:
     rethrow_as(origin.device ? FPT_ERR_DEVICE : FPT_ERR_FORMAT, file + " cannot be used");
   }
   return origin;
+}
+
+std::unique_ptr<PackageLoader> load_code(const std::string& file, const PackageOrigin& origin) {
+  try {
+    const std::size_t runners = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
+    const auto index = origin.device ? origin.device->index() : c10::DeviceIndex(-1);
+    return std::make_unique<PackageLoader>(file, origin.model, /*run_single_threaded=*/false, runners, index);
+  } catch (...) {
+    rethrow_as(FPT_ERR_FORMAT, concat(file, " cannot be loaded by torch ", torch_here(),
+                                      " (was it compiled with another one? then ", compile_again, ")"));
+  }
 }
 
 }  // namespace fpt::direct

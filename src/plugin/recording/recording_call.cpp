@@ -2,6 +2,7 @@
 #include "plugin/recording/recording_call.hpp"
 
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <bit>
@@ -160,7 +161,7 @@ void RecordedCall::run(RecordingState& state, const CallSettings& settings) {
       state.set_array(tape.gradients[i].first, launched->gradients[i]);
     tensors_ = std::move(launched->results);
   } else {
-    tape.tape.run(frame, numbers_, false, batch_);
+    if (!run_code(frame)) tape.tape.run(frame, numbers_, false, batch_);
     for (const auto& [name, slot] : tape.gradients)
       state.set_array(name, slot < 0 ? at::Tensor() : frame.slots[static_cast<std::size_t>(slot)].toTensor());
     for (const int32_t slot : tape.results) tensors_.push_back(frame.slots[static_cast<std::size_t>(slot)].toTensor());
@@ -309,6 +310,22 @@ void RecordedCall::set_input(recording::Frame& frame, const SavedInput& input, s
   at::Tensor copy = at::empty_strided(tensor.sizes(), strides, tensor.options());
   copies_.emplace_back(place, copy.copy_(tensor));
   slot = std::move(copy);
+}
+
+/// Whether there is code for these arguments, which has filled the slots of what is computed then.
+bool RecordedCall::run_code(recording::Frame& frame) {
+  if (!recorded_->loader) return false;
+  std::vector<at::Tensor> given = recorded_->tape.given(frame);
+  if (given.empty()) return false;
+  if (!numbers_.empty())
+    given.push_back(at::from_blob(numbers_.data(), {static_cast<int64_t>(numbers_.size())}, at::kDouble));
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const std::vector<at::Tensor> made = recorded_->loader->run(given);
+  const std::vector<int32_t>& results = recorded_->tape.code->results;
+  if (made.size() != results.size())
+    fail(FPT_ERR_FORMAT, function_.label, " has code with ", made.size(), " results, and not ", results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) frame.slots[static_cast<std::size_t>(results[i])] = made[i];
+  return true;
 }
 
 /// The recording has written an input below autograd, which counts nothing there.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugin/frame.hpp"
+#include "plugin/package/package_origin.hpp"
 #include "plugin/recording/call_settings.hpp"
 #include "plugin/recording/device_graph.hpp"
 #include "plugin/recording/over_ranks.hpp"
@@ -18,9 +19,10 @@
 
 namespace fpt::direct {
 
-/// A recording, its graphs on a GPU, and frames that are not in use.
+/// A recording, its code, its graphs on a GPU, and frames that are not in use.
 struct Recorded {
   SavedTape tape;
+  std::unique_ptr<PackageLoader> loader;  ///< of the code; null where operators are called
   DeviceGraphs graphs;
   std::mutex mutex;
   std::vector<recording::Frame> idle;
@@ -83,6 +85,7 @@ class RecordedCall {
   [[noreturn]] void refuse(fpt_status status) const;
   void require_writable() const;
   void set_input(recording::Frame& frame, const SavedInput& input, std::size_t place);
+  bool run_code(recording::Frame& frame);
   void give_back(std::size_t place);
 
   const Settings& settings_;

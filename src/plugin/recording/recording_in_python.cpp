@@ -95,11 +95,6 @@ std::string RecordingModel::told(const char* name) const {
   return text_in(entry_in(loaded_->state.recording(), name), name);
 }
 
-void RecordingModel::write(const std::string& path, bool with_tapes, std::optional<int64_t> step) const {
-  const std::shared_lock lock(mutex_);
-  write_archive(path, loaded_->state.content(with_tapes, step));
-}
-
 recording::SavedContent RecordingModel::read(const std::string& path) const {
   return std::make_shared<ArchiveContent>(read_archive(path));
 }

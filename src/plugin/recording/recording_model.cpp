@@ -31,6 +31,9 @@ int64_t step_in(std::string_view description) {
   return step;
 }
 
+/// Machine code goes by its own name only.
+bool carries_code(const std::string& file) { return std::filesystem::path(file).extension() == ".pt2"; }
+
 std::string text_of_argument(Inputs inputs, int32_t index, const char* function) {
   if (index >= inputs.count || inputs.args[index].dtype != FPT_TEXT)
     fail(FPT_ERR_SIGNATURE, function, " takes the name of a number of an optimizer");
@@ -85,6 +88,9 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
         auto recorded = std::make_unique<Recorded>(read_tape(tape, context));
         function.writes = function.writes || recorded->tape.writes;
         note_uses(recorded->tape, *made);
+        if (recorded->tape.code && carries_code(settings_.file))
+          recorded->loader =
+              load_code(settings_.file, origin_of_package(settings_.file, settings_.place, recorded->tape.code->model));
         function.recorded.push_back(std::move(recorded));
       }
     }
@@ -179,9 +185,13 @@ void RecordingModel::tell_number(Inputs inputs, DirectAnswer& answer) const {
   }
 }
 
-void RecordingModel::save(const std::string& file) {
+void RecordingModel::save(const std::string& file) { write(file, /*with_tapes=*/true, std::nullopt); }
+
+void RecordingModel::write(const std::string& path, bool with_tapes, std::optional<int64_t> step) const {
+  if (with_tapes && carries_code(path))
+    fail(FPT_ERR_HOOK, path, " is not written: a saved recording has no code, give it a name that ends in .ftr");
   const std::shared_lock lock(mutex_);
-  write_archive(file, loaded_->state.content(/*with_tapes=*/true, std::nullopt));
+  write_archive(path, loaded_->state.content(with_tapes, step));
 }
 
 void RecordingModel::checkpoint(const std::string& folder, int64_t keep, std::optional<int64_t> step) {

@@ -131,6 +131,7 @@ class TapeReader {
                    {},
                    false,
                    {},
+                   {},
                    {}};
     for (const c10::IValue& each : items_in(entry("results"), "\"results\"")) made.results.push_back(set_slot(each));
     made.result = node(entry("template"), made.results.size(), 0);
@@ -147,6 +148,7 @@ class TapeReader {
       if (each.counter.defined()) tensors.push_back(each.counter);
     made.tensors = std::move(tensors);
     made.operators = std::move(names_);
+    if (described_.toGenericDict().contains("code")) made.code = code(entry("code"));
     return made;
   }
 
@@ -186,6 +188,16 @@ class TapeReader {
     for (const auto& [place, tensor] : constants)
       if (place == wanted) made.tensor = tensor;
     if (!made.tensor.defined()) fail(FPT_ERR_FORMAT, "a gradient is no constant");
+    return made;
+  }
+
+  SavedCode code(const c10::IValue& value) const {
+    const std::vector<c10::IValue> parts = parts_in(value, 4, "its code");
+    SavedCode made{text_in(parts[0], "the name of its code"), {}, {}, {}};
+    for (const c10::IValue& each : items_in(parts[1], "inputs of its code")) made.inputs.push_back(set_slot(each));
+    for (const c10::IValue& each : items_in(parts[2], "memory of its code"))
+      made.memory.push_back(tensor_in(each, "memory of its code"));
+    for (const c10::IValue& each : items_in(parts[3], "results of its code")) made.results.push_back(set_slot(each));
     return made;
   }
 
@@ -352,6 +364,20 @@ class TapeReader {
 };
 
 }  // namespace
+
+std::vector<at::Tensor> SavedTape::given(const recording::Frame& frame) const {
+  std::vector<at::Tensor> all;
+  for (const int32_t slot : code->inputs) all.push_back(frame.slots[static_cast<std::size_t>(slot)].toTensor());
+  const std::size_t inputs_of_code = all.size();
+  all.insert(all.end(), code->memory.begin(), code->memory.end());
+  if (!writes && written_inputs.empty()) return all;
+  std::vector<Array> places;
+  for (const at::Tensor& each : all) places.push_back(array_of_tensor(each, true));
+  for (std::size_t i = 0; i < inputs_of_code; ++i)
+    for (std::size_t j = written_inputs.empty() ? inputs_of_code : i + 1; j < all.size(); ++j)
+      if (fpt::overlap(places[i], places[j])) return {};
+  return all;
+}
 
 SavedTape read_tape(const c10::IValue& described, const SavedContext& context) {
   try {

@@ -56,6 +56,14 @@ struct SavedNode {
   std::vector<SavedNode> items;
 };
 
+/// Code of a compiler, which does what the operators of a recording do.
+struct SavedCode {
+  std::string model;               ///< its name in the archive
+  std::vector<int32_t> inputs;     ///< slots that it is given
+  std::vector<at::Tensor> memory;  ///< what it is given behind them, and changes
+  std::vector<int32_t> results;    ///< slots of what it computes
+};
+
 /// How the parts of a file are understood.
 struct SavedContext {
   std::string where;                        ///< "ftn_pytorch_train of closure.ftr", for texts
@@ -78,11 +86,15 @@ struct SavedTape {
   std::vector<std::pair<std::string, int32_t>> gradients;  ///< array that becomes the tensor of a slot; -1: it goes
   std::vector<std::size_t> written_inputs;                 ///< places among the inputs
   bool writes = false;
+  std::optional<SavedCode> code;
   std::vector<at::Tensor> tensors;  ///< that are there in every run
   std::vector<std::string> operators;
 
   /// "x float32 (B, 16), target float32 (B, 4)"
   std::string described() const;
+  /// What its code is given; empty where a call would write memory that it reads through another tensor, as code does
+  /// that at another time.
+  std::vector<at::Tensor> given(const recording::Frame& frame) const;
 };
 
 /// Whether two tensors show the same of the same memory.

@@ -24,8 +24,6 @@ from .saved_model import SavedRunner
 from .trees import Tree, by_fields
 
 TRIAL_VARIABLE = "FTN_PYTORCH_TRIAL_LOAD"
-TORCH_VERSION = "torch_version"
-"""Name under which our export records in a package which torch compiled it; torch's own tools record none."""
 
 # Compiled code reads beyond an array that is smaller than it was compiled for, unless it is told to look first.
 _CHECK_VARIABLE = "AOTI_RUNTIME_CHECK_INPUTS"
@@ -81,7 +79,7 @@ class AotiRunner(SavedRunner):
         _check_processor(torch, self.path, metadata)
         place = self._place(metadata.get("AOTI_DEVICE_KEY", "cpu"))
         os.environ.setdefault(_CHECK_VARIABLE, "1")
-        if TORCH_VERSION not in metadata:
+        if installation.TORCH_VERSION not in metadata:
             _try_elsewhere(torch, self.path, name)
         try:
             index = torch.device(place).index if place else None
@@ -175,7 +173,7 @@ def _check_version(torch: Any, archive: formats.Archive, metadata: dict[str, str
     version = archive.read("archive_version").decode(errors="replace") if "archive_version" in archive.names else "0"
     if version != wanted:
         raise _refusal(torch, archive.path, f"it has archive version {version}, and this torch reads {wanted}")
-    compiled_by = metadata.get(TORCH_VERSION, torch.__version__)
+    compiled_by = metadata.get(installation.TORCH_VERSION, torch.__version__)
     if not installation.fits_torch(compiled_by, torch.__version__):
         raise _refusal(torch, archive.path, f"it was compiled by torch {compiled_by}")
 
