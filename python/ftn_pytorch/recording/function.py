@@ -63,12 +63,13 @@ def recorded(
     """Decorator of a function that computes with tensors only: after some calls it runs without Python.
 
     The first calls are made as they are, one is recorded, and the next ``checks`` calls are made both ways and
-    compared: bit for bit, or up to ``tolerance``, relative to the largest value. A function that cannot be recorded
-    goes on as it is, and one warning says why. docs/recording.md has the rules.
+    compared: bit for bit, or up to ``tolerance``, relative to the largest value of a tensor. Other shapes, types and
+    modes are recorded by themselves. A function that cannot be recorded goes on as it is, and one warning says why.
 
-    optimizer: one, or a list of them, where no name that the function uses leads to it.
-    ignore: names on which no number depends, as messages write them ("self.history").
+    optimizer: one, or a list, where no name that the function uses leads to it. Each call reads its numbers.
+    ignore: names on which no number depends, as messages write them ("self.history"). Nobody looks at them.
     compiled: torch's compiler makes code of the recording, which may differ from it by ``tolerance``, or 1e-5 for 0.
+    Where there is no such code, the recording goes on, and one warning says why.
 
     The results carry no gradients of parameters; call ``backward`` inside. What is returned has the attribute
     ``recording``, see ``RecordedFunction``. ARGUMENT if ``checks`` or ``tolerance`` make no sense.
