@@ -14,7 +14,7 @@ from torch.utils.weak import TensorWeakRef
 
 from ..values.held import fields_of
 from ..values.optimizer_settings import sources_of
-from . import left_values, optimizer_numbers
+from . import left_values, operations, optimizer_numbers
 from .arguments import Call, Held, arguments_of, leaves, tensors_in
 from .bindings import Watch
 from .extension import module
@@ -203,7 +203,7 @@ class _Observers:
 
     def _casts(self, steps: list[Operation], writes: set[int]) -> bool:
         outside = self.recorder.outside
-        casts = [each for each in steps if each.operator is torch.ops.aten._to_copy.default]
+        casts = [each for each in steps if operations.is_move(each.operator) and not each.writes]
         casts = [each for each in casts if next(each.slots(), -1) in outside]
         for each in casts if module().keeps_casts() else ():
             if address_of(outside[next(each.slots())]) in writes:
