@@ -103,11 +103,11 @@ def be_ready(path: str, function: Any, arguments: tuple) -> None:
         raise RuntimeError(f"it is not recorded: {function.recording.obstacle}")
     if path == "python-code":
         (variant,) = function.recording._ready
-        while not variant.replay.wait(1):
+        while not variant.runner.wait(1):
             pass
         for _ in range(CALLS_UNTIL_RECORDED):
             function(*arguments)
-        if not variant.replay.is_compiled():
+        if not variant.runner.is_compiled():
             raise RuntimeError("it is not compiled")
 
 

@@ -33,7 +33,7 @@ def compiled(script: Script, plain: Numbers) -> Verdict:
         return made[-1]
 
     def replays() -> list[CompiledReplay]:
-        found = [variant.replay for each in made for variant in each.recording._ready]
+        found = [variant.runner for each in made for variant in each.recording._ready]
         return [each for each in found if isinstance(each, CompiledReplay)]
 
     def wait() -> None:

@@ -41,7 +41,7 @@ def exported(script, output, *more):
 def package(tmp_path_factory):
     """The file, and what the command has said."""
     folder = tmp_path_factory.mktemp("package")
-    script = folder / "closure.py"
+    script = folder / "compiled_closure.py"
     script.write_text(SCRIPT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
@@ -111,18 +111,18 @@ def test_code_that_is_missing_is_refused(package, tmp_path):
 
 def test_without_a_compiler(tmp_path):
     """In a process of its own, as torch looks for the compiler once."""
-    (tmp_path / "closure.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "ftn_pytorch", "export", "closure.py", "--to", "compiled", *SIZES]
+    (tmp_path / "compiled_closure.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "ftn_pytorch", "export", "compiled_closure.py", "--to", "compiled", *SIZES]
     paths = os.pathsep.join(sys.path)
     environment = {**os.environ, "CXX": str(tmp_path / "none"), "PYTHONPATH": paths}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and not (tmp_path / "closure.pt2").exists()
+    assert done.returncode == 2 and not (tmp_path / "compiled_closure.pt2").exists()
     assert "FTN_PYTORCH_ERR_IMPORT: --to compiled needs a C++ compiler" in done.stderr
     assert f"'{tmp_path / 'none'}' cannot be started" in done.stderr and "export --to recording" in done.stderr
 
 
 def test_what_cannot_be_compiled(tmp_path, capsys):
-    script = tmp_path / "closure.py"
+    script = tmp_path / "compiled_closure.py"
     script.write_text(SCRIPT.replace("net(total + x)", "torch.dropout(total + x, 0.5, True)"))
     assert exported(script, tmp_path / "closure.pt2") == 2
     told = capsys.readouterr().err
@@ -131,6 +131,6 @@ def test_what_cannot_be_compiled(tmp_path, capsys):
 
 
 def test_the_name_of_the_file(tmp_path, capsys):
-    (tmp_path / "closure.py").write_text(SCRIPT)
-    assert exported(tmp_path / "closure.py", tmp_path / "closure.ftr") == 2
+    (tmp_path / "compiled_closure.py").write_text(SCRIPT)
+    assert exported(tmp_path / "compiled_closure.py", tmp_path / "closure.ftr") == 2
     assert "a file with code has a name that ends in .pt2" in capsys.readouterr().err

@@ -77,8 +77,8 @@ def test_a_file_that_is_not_equal_leaves_the_older_one(command, tmp_path, monkey
         ("model.py:nowhere", TARGET, "FTN_PYTORCH_ERR_HOOK"),
         ("model.py:ftn_pytorch_forward", TARGET, "ftn_pytorch_forward of model.py is not recorded"),
         ("model.py:refine", (), "say with --target what refine takes"),
-        ("model.py:a.b", TARGET, "takes the script itself"),
-        ("model.pt", TARGET, "takes the script itself"),
+        ("model.py:a.b", TARGET, "take the script itself"),
+        ("model.pt", TARGET, "take the script itself"),
     ],
 )
 def test_what_is_no_such_function(command, source, options, text):
