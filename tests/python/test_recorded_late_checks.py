@@ -178,3 +178,12 @@ def test_others_that_train_meanwhile_are_not_blamed_on_the_function(often, monke
     for _ in range(40):
         call(X)
     assert len(seen) > 2 and call.recording.is_ready and not call.recording.obstacle
+
+
+def test_a_tolerance_refers_to_the_largest_value_so_far():
+    """A loss near zero has no digits of its own."""
+    one, two = torch.tensor(1e-14), torch.tensor(2e-14)
+    assert not comparison.is_same(one, two, 1e-5) and comparison.is_same(one, two, 1e-5, largest=0.1)
+    assert not comparison.is_same(one, torch.tensor(2e-6), 1e-5, largest=0.1)
+    assert not comparison.is_same(1e-14, 2e-14, 1e-5) and comparison.is_same(1e-14, 2e-14, 1e-5, largest=0.1)
+    assert not comparison.is_same(one, two, 0, largest=0.1)

@@ -147,7 +147,7 @@ def both_ways(call: Call, variant: Variant, tolerance: float) -> tuple[Any, str 
         found = found, compared(expected)
         if around.have_changed() or not after.has_drawn_the_same():
             return result, OTHERS
-        difference = difference_of(after, result, found, tolerance)
+        difference = difference_of(after, result, found, tolerance, variant.largest)
         if difference and recorder is not None:
             before.restore()
             again = extension.module().Replay(args, call.named, tape)
@@ -167,16 +167,27 @@ def compared(places: list[tuple[Any, Any]]) -> list[Any]:
     return [value for place, value in places if place.is_compared]
 
 
-def difference_of(after: State, result: Any, found: Any, tolerance: float, origin: str = "the recording") -> str:
+def difference_of(
+    after: State, result: Any, found: Any, tolerance: float, largest: dict[int, float], origin: str = "the recording"
+) -> str:
     """In what two runs differ, empty if in nothing. after, result: of the first; found: what the second, which comes
-    from ``origin``, has returned and left. What both change is as the second one has left it."""
+    from ``origin``, has returned and left. What both change is as the second one has left it. largest: of each of these
+    in former comparisons, which a tolerance refers to: a loss near zero has no digits of its own."""
     left = compared(after.places)
     both = itertools.zip_longest(parts((result, left)), parts(found), fillvalue="nothing")
     pairs = [("a result", *pair) for pair in both]
-    for name, value, again in (*pairs, *after.numbers()):
-        if not is_same(value, again, tolerance):
+    for place, (name, value, again) in enumerate((*pairs, *after.numbers())):
+        largest[place] = max(largest.get(place, 0.0), _size(value))
+        if not is_same(value, again, tolerance, largest[place]):
             return f"{name} is {_unlike(value, again, origin)}"
     return ""
+
+
+def _size(value: Any) -> float:
+    """The largest of real or complex numbers; 0 for others, and where one is not finite."""
+    if isinstance(value, torch.Tensor) and value.numel() and (value.is_floating_point() or value.is_complex()):
+        value = float(value.detach().abs().max())
+    return abs(value) if type(value) is float and math.isfinite(value) else 0.0
 
 
 class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore[misc]
@@ -213,10 +224,10 @@ class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore
         return f"{step.name} ({step.place}) gives {_unlike(value, other)}; "
 
 
-def is_same(value: Any, other: Any, tolerance: float) -> bool:
-    """Bit for bit, or up to a tolerance that is relative to the largest value."""
+def is_same(value: Any, other: Any, tolerance: float, largest: float = 0.0) -> bool:
+    """Bit for bit, or up to a tolerance that is relative to the largest value, also of former ones."""
     if type(value) is float and type(other) is float:
-        return value.hex() == other.hex() or math.isclose(value, other, rel_tol=tolerance, abs_tol=0)
+        return value.hex() == other.hex() or math.isclose(value, other, rel_tol=tolerance, abs_tol=tolerance * largest)
     if not isinstance(value, torch.Tensor) or not isinstance(other, torch.Tensor):
         return value is other or value == other
     if value.dtype != other.dtype or value.shape != other.shape:
@@ -227,7 +238,8 @@ def is_same(value: Any, other: Any, tolerance: float) -> bool:
     if tolerance == 0 or not (value.is_floating_point() or value.is_complex()):
         return False
     one, two = value.detach(), other.detach()
-    return bool(torch.allclose(one, two, rtol=0, atol=tolerance * float(one.abs().max()), equal_nan=True))
+    size = max(largest, float(one.abs().max()))
+    return bool(torch.allclose(one, two, rtol=0, atol=tolerance * size, equal_nan=True))
 
 
 def _has_changed(tensor: Any, copy: Any) -> bool:

@@ -19,6 +19,7 @@ from .compiled_plan import Memory, Uncompilable, plan_of
 from .memory_spans import Overlaps
 from .operations import address_of
 from .recorder import ALONE
+from .returned import filled
 from .tape import Tape
 
 _CHECKS = 3
@@ -29,11 +30,15 @@ TOLERANCE = 1e-5
 class CompiledReplay:
     """Runs like ``Replay`` of the extension: as compiled code, once that is there and was compared with it.
 
-    ``tolerance``: how far numbers of the code may be from those of the recording, relative to the largest of a tensor.
+    ``tolerance``: how far numbers of the code may be from those of the recording, relative to the largest of a tensor,
+    now and in former checks (``largest``, see ``difference_of``).
     """
 
-    def __init__(self, replay: Any, tape: Tape, name: str, inputs: list[Any], tolerance: float) -> None:
-        self._replay, self._tape, self._name, self._tolerance = replay, tape, name, tolerance
+    def __init__(
+        self, replay: Any, tape: Tape, inputs: list[Any], name: str, tolerance: float, largest: dict[int, float]
+    ) -> None:
+        self._replay, self._tape, self._name = replay, tape, name
+        self._tolerance, self._largest = tolerance, largest
         self._obstacle = ""
         self._compilation: Compilation | None = None
         self._code: Any = None
@@ -151,8 +156,9 @@ class CompiledReplay:
         of_recording = [gradient for _, gradient in after.gradients]
         if sharing([*around, *expected, *of_recording]) != sharing([*around, *results, *gradients]):
             return "a result shares its memory with something that is there, or with another result"
-        found = results, comparison.compared(after.places)
-        text = comparison.difference_of(after, expected, found, self._tolerance, "compiled code")
+        result, found = (filled(self._tape.template, each) for each in (expected, results))
+        found = found, comparison.compared(after.places)
+        text = comparison.difference_of(after, result, found, self._tolerance, self._largest, "compiled code")
         return text and f"{text}: more than tolerance={self._tolerance:g} of the largest"
 
 

@@ -291,7 +291,8 @@ class RecordedFunction:
                 trial = compared and compared.replay
                 variant.runner = cuda_graphs.GraphReplay(replay, tape, self.name, device, trial)
         elif self._tolerance_of_code is not None:
-            variant.runner = compiled_steps.CompiledReplay(replay, tape, self.name, inputs, self._tolerance_of_code)
+            about = self.name, self._tolerance_of_code, variant.largest
+            variant.runner = compiled_steps.CompiledReplay(replay, tape, inputs, *about)
         variant.run = run_of(variant.runner, replay, tape, self._turn)
         self.operations = len(tape.operations)
         took = time.perf_counter() - start
