@@ -64,7 +64,8 @@ def recorded(
 
     The first calls are made as they are, one is recorded, and the next ``checks`` calls are made both ways and
     compared: bit for bit, or up to ``tolerance``, relative to the largest value that a tensor has had in a check. Other
-    shapes, types and modes are recorded by themselves. A function that cannot be recorded goes on as it is, and one warning says why.
+    shapes, types and modes are recorded by themselves. A function that cannot be recorded goes on as it is, and one
+    warning says why.
 
     optimizer: one, or a list, where no name that the function uses leads to it. Each call reads its numbers.
     ignore: names on which no number depends, as messages write them ("self.history"). Nobody looks at them.
