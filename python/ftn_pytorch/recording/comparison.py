@@ -184,9 +184,12 @@ def difference_of(
 
 
 def _size(value: Any) -> float:
-    """The largest of real or complex numbers; 0 for others, and where one is not finite."""
-    if isinstance(value, torch.Tensor) and value.numel() and (value.is_floating_point() or value.is_complex()):
-        value = float(value.detach().abs().max())
+    """The largest of numbers; 0 where one is not finite."""
+    if isinstance(value, torch.Tensor):
+        try:
+            value = float(value.detach().abs().max())
+        except RuntimeError:  # there is none, or torch cannot tell of this kind of tensor
+            return 0.0
     return abs(value) if type(value) is float and math.isfinite(value) else 0.0
 
 
