@@ -10,7 +10,7 @@
 
 namespace fpt {
 
-/// The Python object of the script that this thread calls, null for none. As `own_state`, for a call costs no function.
+/// The Python object of the script that this thread calls, null for none; found without a call, as `own_state` is.
 extern __thread PyObject* runner_in_call __attribute__((tls_model("initial-exec")));
 
 /// A call in progress: with the lock, and with what a reload replaces meanwhile kept until it has ended.

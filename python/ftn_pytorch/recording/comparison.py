@@ -168,7 +168,12 @@ def compared(places: list[tuple[Any, Any]]) -> list[Any]:
 
 
 def difference_of(
-    after: State, result: Any, found: Any, tolerance: float, largest: dict[int, float], origin: str = "the recording"
+    after: State,
+    result: Any,
+    found: Any,
+    tolerance: float,
+    largest: dict[int, float] | None,
+    origin: str = "the recording",
 ) -> str:
     """In what two runs differ, empty if in nothing. after, result: of the first; found: what the second, which comes
     from ``origin``, has returned and left. What both change is as the second one has left it. largest: of each of these
@@ -177,8 +182,9 @@ def difference_of(
     both = itertools.zip_longest(parts((result, left)), parts(found), fillvalue="nothing")
     pairs = [("a result", *pair) for pair in both]
     for place, (name, value, again) in enumerate((*pairs, *after.numbers())):
-        largest[place] = max(largest.get(place, 0.0), _size(value))
-        if not is_same(value, again, tolerance, largest[place]):
+        if largest is not None:
+            largest[place] = max(largest.get(place, 0.0), _size(value))
+        if not is_same(value, again, tolerance, 0.0 if largest is None else largest[place]):
             return f"{name} is {_unlike(value, again, origin)}"
     return ""
 

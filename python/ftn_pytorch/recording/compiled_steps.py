@@ -35,7 +35,7 @@ class CompiledReplay:
     """
 
     def __init__(
-        self, replay: Any, tape: Tape, inputs: list[Any], name: str, tolerance: float, largest: dict[int, float]
+        self, replay: Any, tape: Tape, inputs: list[Any], name: str, tolerance: float, largest: dict[int, float] | None
     ) -> None:
         self._replay, self._tape, self._name = replay, tape, name
         self._tolerance, self._largest = tolerance, largest

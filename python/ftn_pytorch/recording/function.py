@@ -282,6 +282,7 @@ class RecordedFunction:
             return result
         variant.replay = variant.runner = replay
         variant.tape, variant.checks, variant.compared = tape, self._checks, compared
+        variant.largest = {} if self._tolerance or self._tolerance_of_code else None
         inputs = tensors_in(args, named)
         if (device := cuda_graphs.device_of(tape, inputs)) is not None:
             if self._tolerance_of_code is not None:

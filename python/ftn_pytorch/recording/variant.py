@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from . import collectives, late_checks
@@ -29,8 +29,8 @@ class Variant:
     compared: collectives.Compared | None = None
     """What is compared in place of a recording that asks other ranks."""
     checks: int = 0
-    largest: dict[int, float] = field(default_factory=dict)
-    """Of each value that is compared, in all checks so far."""
+    largest: dict[int, float] | None = None
+    """Of each value that is compared, in all checks so far; None where these are bit for bit."""
     doubt: str = ""
     """What has differed in a check; the next call tells why."""
     late: late_checks.LateChecks | None = None
