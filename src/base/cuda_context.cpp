@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 #include "base/error.hpp"
 
 namespace fpt {
@@ -12,9 +14,11 @@ namespace {
 __attribute__((tls_model("initial-exec"))) thread_local int nested = 0;
 // Of the outermost call of this thread.
 thread_local CudaContext of_caller = nullptr;
+thread_local bool is_counted = false;
+std::atomic<int> threads = 0;
 
 /// torch's context and another one on the same GPU: the GPU changes between them in every call.
-void warn_of_two(CudaContext one, CudaContext other) noexcept {
+void warn_of_two(CudaContext one) noexcept {
   static std::atomic<bool> warned{false};
   const CudaDriver& driver = *known_cuda_driver();
   const std::optional<int> gpu = gpu_of_context();
@@ -35,15 +39,22 @@ const CudaDriver* cuda_driver_in_call() noexcept {
 }
 
 CallerContext::CallerContext() noexcept {
-  if (nested++ == 0 && known_cuda_driver()) of_caller = current_context();
+  if (nested++ > 0 || !known_cuda_driver()) return;
+  of_caller = current_context();
+  if (!is_counted) {
+    is_counted = true;
+    ++threads;
+  }
 }
+
+int threads_with_cuda() noexcept { return threads; }
 
 CallerContext::~CallerContext() {
   if (--nested > 0 || !of_caller) return;
   CudaContext before = of_caller, now = current_context();
   of_caller = nullptr;
   if (now == before) return;
-  if (now) warn_of_two(before, now);
+  if (now) warn_of_two(before);
   known_cuda_driver()->set_context(before);
 }
 

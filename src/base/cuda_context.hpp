@@ -20,6 +20,9 @@ class CallerContext {
   CallerContext& operator=(const CallerContext&) = delete;
 };
 
+/// How many threads have called since the process has CUDA; one that has ended counts.
+int threads_with_cuda() noexcept;
+
 /// The caller's context is current while this lives, inside a call: for procedures of the caller.
 class CallerContextAgain {
  public:

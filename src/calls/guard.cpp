@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "calls/guard.hpp"
 
-#include <exception>
 #include <new>
 
 #include "base/error.hpp"
@@ -21,9 +20,9 @@ fpt_status visit_module(Body body) noexcept {
 
 }  // namespace
 
-fpt_status report_exception() noexcept {
+fpt_status report_exception(const std::exception_ptr& thrown) noexcept {
   try {
-    throw;
+    std::rethrow_exception(thrown);
   } catch (const Error& error) {
     return remember_error(error.status(), error.text());
   } catch (const std::bad_alloc&) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string_view>
 
 #include "ftn_pytorch.h"
@@ -11,8 +12,9 @@
 
 namespace fpt {
 
-/// Remember what is being handled, in a catch block: its status.
-fpt_status report_exception() noexcept;
+/// Remember what was thrown: its status. Another library may have caught it, with a C++ library of its own
+/// (`-static-libstdc++`), in which alone `throw;` would find it.
+fpt_status report_exception(const std::exception_ptr& thrown) noexcept;
 
 /// Run `body`; failures become a status and the text of this thread.
 template <class Callable>
@@ -21,7 +23,7 @@ fpt_status guard(const Callable& body) noexcept {
     body();
     return FPT_OK;
   } catch (...) {
-    return report_exception();
+    return report_exception(std::current_exception());
   }
 }
 

@@ -3,7 +3,12 @@
 /// one stream, one pool of memory and one recovery after a capture that has failed.
 #pragma once
 
+#include <torch/version.h>
+
 namespace fpt::recording {
+
+/// Until torch 2.12 its generator takes part in each capture, and fails in other threads that draw meanwhile.
+inline constexpr bool others_may_draw = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 12;
 
 /// Any thread may let it go.
 class DeviceGraph {

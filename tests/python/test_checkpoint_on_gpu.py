@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 import program  # noqa: E402
 from devices import GPU  # noqa: E402
 
-pytestmark = GPU
+pytestmark = [GPU, pytest.mark.usefixtures("extension")]
 
 SCRIPT = """
 import torch

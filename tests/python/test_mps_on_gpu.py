@@ -54,6 +54,7 @@ def mps(tmp_path):
     (tmp_path / "pipes").mkdir()
     (tmp_path / "logs").mkdir()
     subprocess.run([CONTROL, "-d"], env=environment, check=True, timeout=60)
+    environment.pop("CUDA_VISIBLE_DEVICES", None)  # the service counts those that it was given from 0
     yield environment
     subprocess.run([CONTROL], input=b"quit\n", env=environment, timeout=60)
 

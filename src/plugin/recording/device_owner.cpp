@@ -10,6 +10,8 @@
 #include <exception>
 #include <map>
 
+#include "base/cuda_context.hpp"
+
 namespace c10::cuda {
 // missing in a torch without CUDA, as all that this file calls of torch for CUDA: see CMakeLists.txt
 __attribute__((weak)) CUDAStream getCurrentCUDAStream(DeviceIndex gpu);
@@ -59,6 +61,10 @@ DeviceOwner& DeviceOwner::of(c10::Device gpu) {
 }
 
 std::unique_ptr<OwnedGraph> DeviceOwner::capture(bool draws, c10::function_ref<void()> body) {
+  TORCH_CHECK(!draws || recording::others_may_draw || threads_with_cuda() < 2,
+              "it draws random numbers, and several threads of "
+              "the program call: torch ",
+              TORCH_VERSION, " then fails in the others, from 2.12 on it does not");
   std::unique_ptr<OwnedGraph> made;  // let go without the lock, where it fails
   const c10::cuda::CUDAStream current = c10::cuda::getCurrentCUDAStream();
   current.synchronize();
@@ -92,12 +98,12 @@ std::unique_ptr<OwnedGraph> DeviceOwner::capture(bool draws, c10::function_ref<v
   return made;
 }
 
-/// Until torch 2.12 its generator takes part in each capture, and fails in other threads meanwhile. A graph that draws
-/// nothing gets another state of it, which nobody else sees.
+/// A graph that draws nothing gets another state of torch's generator, which nobody else sees, where others could not
+/// draw meanwhile.
 void DeviceOwner::begin(at::cuda::CUDAGraph& graph, bool draws) {
   at::Generator random = at::cuda::detail::getDefaultCUDAGenerator(gpu_.index());
   std::unique_lock<std::mutex> alone(random.mutex(), std::defer_lock);  // as kernels that draw
-  const bool is_spared = !draws && TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 12;
+  const bool is_spared = !draws && !recording::others_may_draw;
   at::Generator own;
   if (is_spared) {
     alone.lock();

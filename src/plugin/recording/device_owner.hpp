@@ -52,7 +52,9 @@ class DeviceOwner {
 
   /// A graph of what `body` launches, of which nothing is computed. What cannot be captured throws; memory and random
   /// numbers are as before then.
-  /// @param draws  random numbers of torch's generator
+  /// @param draws  random numbers of torch's generator. Until torch 2.12 other threads cannot draw meanwhile, and this
+  /// is
+  ///               refused where there are any
   std::unique_ptr<OwnedGraph> capture(bool draws, c10::function_ref<void()> body);
 
  private:

@@ -34,6 +34,12 @@ TEST(Guard, OtherExceptionsAreDefectsWithTheirText) {
   EXPECT_FAILS(guarded([] { throw std::out_of_range("index 7"); }), FPT_ERR_INTERNAL, "index 7");
 }
 
+TEST(Guard, WhatAnotherLibraryHasCaughtIsKnownOutsideOfTheHandler) {
+  const Error thrown(FPT_ERR_SHAPE, "of shape 3");
+  EXPECT_FAILS((test::Outcome{report_exception(std::make_exception_ptr(thrown)), last_error()}), FPT_ERR_SHAPE,
+               "of shape 3");
+}
+
 TEST(Guard, WhatIsNoStandardExceptionIsToldToo) {
   EXPECT_FAILS(guarded([] { throw 7; }), FPT_ERR_INTERNAL, "exception of unknown type");
 }
