@@ -239,9 +239,9 @@ bench:
 	@cmake/setup.sh bench
 	@$(environment); $(call configure,release)
 	@$(environment); cmake --build build/release$(tag) --target call_overhead bench_driver
-	@$(environment); "$$FTN_PYTORCH_PYTHON" benchmarks/call_overhead/run.py --build build/release$(tag)
+	@$(environment); "$$FTN_PYTORCH_PYTHON" benchmarks/run.py call_overhead --plot --build build/release$(tag)
 	@echo '== All cases on all paths: most of the time goes into compiling models, the first time'
-	@$(environment); "$$FTN_PYTORCH_PYTHON" benchmarks/paths/run.py --plot --build build/release$(tag)
+	@$(environment); "$$FTN_PYTORCH_PYTHON" benchmarks/run.py paths --plot --build build/release$(tag)
 
 clean:
 	rm -rf build out

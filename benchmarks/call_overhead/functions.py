@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """What call_overhead.f90 calls, and the same calls from a Python loop."""
-import json
 import time
 import types
 
@@ -8,8 +7,6 @@ import torch
 
 SHAPE = (32, 64)
 BATCH = 32
-
-rows = []
 
 
 def ftn_pytorch_setup(forward="network"):
@@ -107,24 +104,13 @@ def python_loop(case, calls):
     tensors = [torch.zeros(SHAPE, dtype=torch.float64) for _ in range(8)]
     x, target = torch.full((BATCH, 16), 0.5), torch.full((BATCH, 4), 0.25)
     loop, *args = {
-        "empty 0": (_loop0, empty0),
-        "empty 1": (_loop1, empty1, *tensors[:1]),
-        "empty 3": (_loop3, empty3, *tensors[:3]),
-        "empty 8": (_loop8, empty8, *tensors),
-        "first 3": (_loop3, first3, *tensors[:3]),
-        "mlp forward": (_loop1, network, x),
-        "mlp train": (_loop2, ftn_pytorch_train, x, target),
+        "empty0": (_loop0, empty0),
+        "empty1": (_loop1, empty1, *tensors[:1]),
+        "empty3": (_loop3, empty3, *tensors[:3]),
+        "empty8": (_loop8, empty8, *tensors),
+        "first": (_loop3, first3, *tensors[:3]),
+        "forward": (_loop1, network, x),
+        "train": (_loop2, ftn_pytorch_train, x, target),
     }[case]
     calls = range(calls)
     return (_time(_own(case, loop), calls, *args) - _time(_nothing, calls)) / len(calls)
-
-
-def record(case, way, python, fortran):
-    """Keep the times of one case in nanoseconds per call: arrays with one element per repetition."""
-    rows.append({"case": case, "way": way, "python_ns": python.tolist(), "fortran_ns": fortran.tolist()})
-
-
-def write(file):
-    """Write everything recorded as JSON."""
-    with open(file, "w", encoding="utf-8") as stream:
-        json.dump({"torch": torch.__version__, "torch_threads": torch.get_num_threads(), "rows": rows}, stream)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 """A network of models.py on the GPU, called by Fortran; as a program, the same calls in Python on tensors there.
 
-python functions.py <case> <size>    reads lines "python CALLS" and "graph CALLS", prints the seconds of each
+python functions.py <case> <size>    a process that measures, with the ways "python" and "graph"
 """
 
 import sys
-import time
 from pathlib import Path
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import models  # noqa: E402
+from harness.serve import serve  # noqa: E402
 
 net = optimizer = None
 
@@ -41,16 +41,11 @@ def compare(x, *results):
     return max((result - expected).abs().max() for result in results) / expected.abs().max()
 
 
-def loop(inputs, calls):
-    """Seconds of calls that wait for the GPU, as those of Fortran do."""
-    begin = time.perf_counter()
+def loop(calls):
+    """Calls that wait for the GPU, as those of Fortran do."""
     for _ in range(calls):
-        if optimizer:
-            ftn_pytorch_train(*inputs)[1].item()
-        else:
-            ftn_pytorch_forward(*inputs)
-            torch.cuda.synchronize()
-    return time.perf_counter() - begin
+        result = call(inputs)
+        result.item() if optimizer else torch.cuda.synchronize()
 
 
 def graph_by_hand(inputs):
@@ -71,16 +66,11 @@ def call(inputs):
     return ftn_pytorch_train(*inputs)[1] if optimizer else ftn_pytorch_forward(*inputs)
 
 
-def replays(graph, result, calls):
+def replays(calls):
     """As loop, through a graph."""
-    begin = time.perf_counter()
     for _ in range(calls):
         graph.replay()
-        if optimizer:
-            result.item()
-        else:
-            torch.cuda.synchronize()
-    return time.perf_counter() - begin
+        result.item() if optimizer else torch.cuda.synchronize()
 
 
 if __name__ == "__main__":
@@ -90,8 +80,4 @@ if __name__ == "__main__":
     graph, result = graph_by_hand(inputs)
     of_graph = net, optimizer  # whose memory it works on
     ftn_pytorch_setup(name, size)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        way, calls = line.split()
-        seconds = replays(graph, result, int(calls)) if way == "graph" else loop(inputs, int(calls))
-        print(f"{seconds:.9f}", flush=True)
+    serve({"python": loop, "graph": replays})

@@ -1,92 +1,100 @@
 ! SPDX-License-Identifier: MIT
-!> Halos by ftn_pytorch.halo beside MPI_Sendrecv by hand: mpirun -n PX*PY bench_halo halo.py PX PY
+!> Halos by ftn_pytorch.halo beside MPI_Sendrecv by hand: ranks that measure, see ../harness/worker.py.
 !>
-!> Fields in double precision, periodic along both axes, in turns. The time of a round is that of the slowest rank.
+!>    mpirun -n PX*PY bench_halo <halo.py> PX PY
+!>
+!> Fields in double precision, periodic along both axes. Rank 0 takes the requests:
+!>
+!>    open NX NY FIELDS WIDTH    opened MESSAGES BYTES
+!>    hand|call|without S CALLS  times T...               of the slowest rank
 program bench_halo
    use, intrinsic :: iso_fortran_env, only : int64, real64
    use mpi_f08
+   use bench_protocol, only : argument, next_request, now, reply_times, say_started
    use ftn_pytorch
    implicit none
 
-   integer, parameter :: wp = real64, rounds = 300, calls = 10
-   !> nx, ny, fields, width
-   integer, parameter :: sizes(4, 4) = reshape([24, 12, 3, 5, 96, 96, 3, 7, 96, 96, 20, 7, 256, 256, 10, 7], [4, 4])
-   integer :: rank, px, py, ix, iy, i
-   character(4096) :: script
-   character(16) :: word
+   integer, parameter :: wp = real64
+   character(*), parameter :: usage = "mpirun -n PX*PY bench_halo <halo.py> PX PY"
+   integer :: rank, px, py, ix, iy, i, numbers(4)
+   character(:), allocatable :: word
+   character(16) :: name
    type(torch_pymodule) :: model
-   real(wp), allocatable :: u(:, :, :), by_hand(:, :, :), ours(:, :, :), copy(:, :, :)
+   real(wp), allocatable :: u(:, :, :), by_hand(:, :, :), ours(:, :, :), copy(:, :, :), times(:)
 
    call MPI_Init()
    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
-   call get_command_argument(1, script)
-   call get_command_argument(2, word)
+   word = argument(2, usage)
    read (word, *) px
-   call get_command_argument(3, word)
+   word = argument(3, usage)
    read (word, *) py
    ix = mod(rank, px)
    iy = rank/px
-   if (rank == 0) then
-      print "(a)", "| nx | ny | fields | halo | messages | kB | by hand, us | a call, us | without, us | ratio |"
-      print "(a)", "|---|---|---|---|---|---|---|---|---|---|"
-   end if
-   do i = 1, size(sizes, 2)
-      call measure(sizes(1, i), sizes(2, i), sizes(3, i), sizes(4, i))
+   if (rank == 0) call say_started(4)
+   do while (any_request())
+      if (name == "open") then
+         call open_fields(numbers(1), numbers(2), numbers(3), numbers(4))
+      else
+         times = [(slowest(numbers(2)), i=1, numbers(1))]
+         if (rank == 0) call reply_times(times)
+      end if
    end do
    call MPI_Finalize()
 
 contains
 
-   subroutine measure(nx, ny, fields, width)
+   !> The request, on all ranks; false after the last one
+   logical function any_request() result(found)
+      found = .true.
+      if (rank == 0) found = next_request(name, numbers)
+      call MPI_Bcast(found, 1, MPI_LOGICAL, 0, MPI_COMM_WORLD)
+      call MPI_Bcast(name, len(name), MPI_CHARACTER, 0, MPI_COMM_WORLD)
+      call MPI_Bcast(numbers, size(numbers), MPI_INTEGER, 0, MPI_COMM_WORLD)
+   end function any_request
+
+   subroutine open_fields(nx, ny, fields, width)
       integer, intent(in) :: nx, ny, fields, width
 
-      type(torch_results) :: told
-      real(wp) :: best(3)
-      integer :: round, way, messages, bytes
+      type(torch_results) :: costs
+      integer :: messages, bytes
 
+      if (allocated(u)) deallocate (u, copy, by_hand, ours)
+      call model%free()
       allocate (u(nx, ny, fields), copy(nx, ny, fields))
       allocate (by_hand(nx + 2*width, ny + 2*width, fields), ours(nx + 2*width, ny + 2*width, fields))
       call random_number(u)
-      call model%load(trim(script), communicator=MPI_COMM_WORLD, config=[torch_in("nx", nx), torch_in("ny", ny), &
-         torch_in("px", px), torch_in("py", py), torch_in("width", width)])
-      call model%call("costs", [torch_in("fields", fields)], told)
-      call told%scalar("messages", messages)
-      call told%scalar("bytes", bytes)
-      best = huge(best)
-      do round = 1, rounds
-         do way = 1, 3
-            best(way) = min(best(way), slowest(way, width))
-         end do
-      end do
+      call model%load(argument(1, usage), communicator=MPI_COMM_WORLD, config=[torch_in("nx", nx), &
+         torch_in("ny", ny), torch_in("px", px), torch_in("py", py), torch_in("width", width)])
+      call model%call("costs", [torch_in("fields", fields)], costs)
+      call costs%scalar("messages", messages)
+      call costs%scalar("bytes", bytes)
+      call costs%free()
+      call pad(by_hand, width)
+      call model%call("pad", [torch_in("u", u)], [torch_out(ours)])
       if (any(by_hand /= ours)) error stop "the halos differ"
-      if (rank == 0) print "('| ', 2(i0, ' | '), 3(i0, ' | '), 4(f0.1, ' | '), f0.1, ' |')", &
-         nx, ny, fields, width, messages, bytes/1e3_wp, best*1e6_wp, best(2)/best(1)
-      call told%free()
-      call model%free()
-      deallocate (u, copy, by_hand, ours)
-   end subroutine measure
+      if (rank == 0) print "(a, 2(1x, i0))", ">> opened", messages, bytes
+   end subroutine open_fields
 
-   !> Seconds of a call on the slowest rank; way: by hand, with exchange, without
-   real(wp) function slowest(way, width)
-      integer, intent(in) :: way, width
+   !> Nanoseconds of a call on the slowest rank
+   real(wp) function slowest(calls)
+      integer, intent(in) :: calls
 
-      integer(int64) :: start, finish, rate
+      integer(int64) :: start
       integer :: turn
 
       call MPI_Barrier(MPI_COMM_WORLD)
-      call system_clock(start, rate)
+      start = now()
       do turn = 1, calls
-         select case (way)
-         case (1)
-            call pad(by_hand, width)
-         case (2)
+         select case (name)
+         case ("hand")
+            call pad(by_hand, (size(by_hand, 1) - size(u, 1))/2)
+         case ("call")
             call model%call("pad", [torch_in("u", u)], [torch_out(ours)])
-         case (3)
+         case ("without")
             call model%call("same", [torch_in("u", u)], [torch_out(copy)])
          end select
       end do
-      call system_clock(finish)
-      slowest = real(finish - start, wp)/rate/calls
+      slowest = real(now() - start, wp)/calls
       call MPI_Allreduce(MPI_IN_PLACE, slowest, 1, MPI_DOUBLE_PRECISION, MPI_MAX, MPI_COMM_WORLD)
    end function slowest
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Plain Python for comparison: the same functions in a loop, with tensors made once. Same commands as bench_driver.
+"""Plain Python for comparison: the same functions in a loop, with tensors made once. Same requests as bench_driver.
 
-python floor.py <case> <path> serve <folder>
+python floor.py <case> <path> <folder>
 
 Paths: python (script.py), python-recorded (the same, recorded by ftn_pytorch), python-code (that as compiled code),
 python-compile (torch.compile of the function), python-onnx (ONNX Runtime with bound buffers).
@@ -12,17 +12,14 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from harness.serve import clock, reply, started  # noqa: E402
+
 CALLS_UNTIL_RECORDED = 8
-clock = time.perf_counter_ns
-
-
-def reply(*words: Any) -> None:
-    print(">>", *words, flush=True)
 
 
 def python_onnx(case: str, size: int, folder: Path) -> tuple[Callable, Any]:
@@ -58,22 +55,13 @@ def python(case: str, size: int, folder: Path, recorded: bool = False) -> tuple[
     return (script.ftn_pytorch_train if models.CASES[case].optimizer else script.ftn_pytorch_forward), arguments
 
 
-def python_recorded(case: str, size: int, folder: Path) -> tuple[Callable, tuple]:
-    """The same, recorded."""
+def python_recorded(case: str, size: int, folder: Path, **settings: Any) -> tuple[Callable, tuple]:
+    """The same, recorded; settings: of the decorator."""
     sys.path.insert(0, os.environ["BENCH_PACKAGE"])
     from ftn_pytorch import recorded
 
     function, arguments = python(case, size, folder, recorded=True)
-    return recorded(function), arguments
-
-
-def python_code(case: str, size: int, folder: Path) -> tuple[Callable, tuple]:
-    """Recorded, and compiled from there."""
-    sys.path.insert(0, os.environ["BENCH_PACKAGE"])
-    from ftn_pytorch import recorded
-
-    function, arguments = python(case, size, folder, recorded=True)
-    return recorded(function, compiled=True), arguments
+    return recorded(function, **settings), arguments
 
 
 def python_compile(case: str, size: int, folder: Path) -> tuple[Callable, tuple]:
@@ -87,7 +75,7 @@ def python_compile(case: str, size: int, folder: Path) -> tuple[Callable, tuple]
 WAYS = {
     "python": python,
     "python-recorded": python_recorded,
-    "python-code": python_code,
+    "python-code": functools.partial(python_recorded, compiled=True),
     "python-compile": python_compile,
     "python-onnx": python_onnx,
 }
@@ -192,8 +180,6 @@ def recreate(case: str, path: str, size: int, folder: Path, samples: int) -> Non
 
 
 def main(case: str, path: str, folder: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    start = clock()
     try:
         import torch
 
@@ -201,14 +187,12 @@ def main(case: str, path: str, folder: Path) -> None:
     except ImportError as failure:
         reply("unavailable", failure)
         return
-    reply("started", clock() - start, "Python", sys.version.split()[0])
+    started()
     function: Any = None
     arguments: tuple = ()
     size = 0
     for line in sys.stdin:
         command, *numbers = line.split()
-        if command == "quit":
-            return
         if command == "open":
             size = int(numbers[0])
             try:
@@ -222,6 +206,6 @@ def main(case: str, path: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

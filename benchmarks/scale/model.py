@@ -15,7 +15,7 @@ from dataclasses import dataclass
 NO_LOAD = "no load"
 OF_A_NODE = "torch script with an optimizer, with a pack"
 RANK_OF_A_NODE = 82
-"""Operations of a rank and its worker, all of them counted as opens."""
+"""Operations of a rank and its worker, all of them counted as opens: tests/python/test_node.py counts them."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,17 @@ def simulated(clients: int, operations: int, rate: float, latency: float) -> flo
     return last
 
 
-def table(starts: Iterable[Start], rates: Iterable[float] = (3e4, 1e5), cluster: Cluster = Cluster()) -> list[str]:
-    """Lines of Markdown."""
+def times(
+    starts: Iterable[Start], rates: Iterable[float] = (3e4, 1e5), cluster: Cluster = Cluster()
+) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of a table."""
     columns = [(rate, is_cached) for is_cached in (False, True) for rate in rates]
     titles = [f"{'cached' if is_cached else 'not cached'}, {rate:,.0f}/s" for rate, is_cached in columns]
-    lines = [f"| program | operations of a rank | {' | '.join(titles)} |", "|---" * (len(columns) + 2) + "|"]
+    rows = []
     for start in starts:
-        times = [_time(seconds(start, rate, is_cached=kept, cluster=cluster)) for rate, kept in columns]
-        lines.append(f"| {start.name} | {start.rank.operations:,} | {' | '.join(times)} |")
-    return lines
+        each = [_time(seconds(start, rate, is_cached=kept, cluster=cluster)) for rate, kept in columns]
+        rows.append([start.name, f"{start.rank.operations:,}", *each])
+    return ["program", "operations of a rank", *titles], rows
 
 
 def _time(value: float) -> str:
@@ -100,14 +102,13 @@ def _time(value: float) -> str:
     return f"{value / 60:.0f} min" if value < 5970 else f"{value / 3600:.1f} h"
 
 
-def starts_of(counts: Mapping[str, Counts], rank: Counts | None = None) -> list[Start]:
+def starts_of(counts: Mapping[str, Counts], operations: int = RANK_OF_A_NODE) -> list[Start]:
     """Rows: programs as they were counted, and ``load(..., per="node")``.
 
-    The process of the node does what ``OF_A_NODE`` does. A rank does ``rank``, or, where that is None, what
-    ``tests/python/test_node.py`` counts.
+    The process of the node does what ``OF_A_NODE`` does, and a rank these operations.
     """
     rows = [Start(name, each) for name, each in counts.items()]
     if OF_A_NODE in counts:
-        alone = Counts(RANK_OF_A_NODE, RANK_OF_A_NODE, RANK_OF_A_NODE, counts[NO_LOAD].cpu)
-        rows.append(Start('per="node", with a pack', rank or alone, counts[OF_A_NODE]))
+        alone = Counts(operations, operations, operations, counts[NO_LOAD].cpu)
+        rows.append(Start('per="node", with a pack', alone, counts[OF_A_NODE]))
     return rows

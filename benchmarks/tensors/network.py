@@ -2,9 +2,12 @@
 """The network that both loops train, and the same work in Python: the floor of the benchmark."""
 
 import sys
-import time
+from pathlib import Path
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from harness.serve import serve  # noqa: E402
 
 SIZE, BATCH = 1000, 32
 
@@ -20,44 +23,30 @@ def ftn_pytorch_forward(x):
 
 
 def scope(calls):
-    begin = time.perf_counter()
     for _ in range(calls):
         pass
-    return time.perf_counter() - begin
 
 
 def expression(calls):
-    a, b, c = (torch.rand(SIZE) for _ in range(3))
-    begin = time.perf_counter()
     for _ in range(calls):
         a * b + c
-    return time.perf_counter() - begin
 
 
 def function(calls):
-    a = torch.rand(SIZE)
-    begin = time.perf_counter()
     for _ in range(calls):
         torch.exp(a)
-    return time.perf_counter() - begin
 
 
 def training(calls):
-    x, target = torch.rand(BATCH, 16), torch.rand(BATCH, 4)
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
-    begin = time.perf_counter()
     for _ in range(calls):
         loss = torch.nn.functional.mse_loss(net(x), target)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return time.perf_counter() - begin
 
-
-CASES = {"scope": scope, "expression": expression, "function": function, "training": training}
 
 if __name__ == "__main__":
-    print("ready", flush=True)
-    for line in sys.stdin:
-        case, calls = line.split()
-        print(f"{CASES[case](int(calls)):.9f}", flush=True)
+    a, b, c = (torch.rand(SIZE) for _ in range(3))
+    x, target = torch.rand(BATCH, 16), torch.rand(BATCH, 4)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
+    serve({"scope": scope, "expression": expression, "function": function, "training": training})

@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
-!> What tensors cost in Fortran: reads "case calls" from standard input and answers with the seconds that these took.
+!> What tensors cost in Fortran: a process that measures, see ../harness/worker.py.
 program bench_tensors
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
+   use bench_protocol, only : argument, next_request, now, reply_times, say_started
    use ftn_pytorch
    implicit none
 
@@ -10,12 +11,10 @@ program bench_tensors
    type(torch_tensor) :: a, b, c, input, target
    type(torch_pymodule) :: model
    type(torch_optimizer) :: optimizer
-   character(4096) :: script
    character(16) :: name
-   integer :: calls, status
+   integer :: numbers(2), i
 
-   call get_command_argument(1, script)
-   call model%load(script)
+   call model%load(argument(1, "bench_tensors <network.py>"))
    call random_number(u)
    call random_number(x)
    call random_number(y)
@@ -25,27 +24,23 @@ program bench_tensors
    call input%from_array(x)
    call target%from_array(y)
    call optimizer%create("Adam", model, [torch_in("lr", 1e-3)])
-   print "(a)", "ready"
-   do
-      flush (6)
-      read (*, *, iostat=status) name, calls
-      if (status /= 0) exit
-      print "(f0.9)", seconds_of(name, calls)
+   call say_started(2)
+   do while (next_request(name, numbers))
+      call reply_times([(nanoseconds_of(name, numbers(2)), i=1, numbers(1))])
    end do
 
 contains
 
-   function seconds_of(name, calls) result(seconds)
+   real(real64) function nanoseconds_of(name, calls) result(nanoseconds)
       character(*), intent(in) :: name
       integer, intent(in) :: calls
-      real(real64) :: seconds
 
       type(torch_tensor) :: result, loss
       type(torch_scope) :: scope
-      integer(int64) :: first, last, rate
+      integer(int64) :: start
       integer :: i
 
-      call system_clock(first, rate)
+      start = now()
       do i = 1, calls
          call scope%begin()
          select case (name)
@@ -62,7 +57,6 @@ contains
          end select
          call scope%end()
       end do
-      call system_clock(last)
-      seconds = real(last - first, real64)/rate
-   end function seconds_of
+      nanoseconds = real(now() - start, real64)/calls
+   end function nanoseconds_of
 end program bench_tensors

@@ -126,14 +126,17 @@ contains
    end function name_of_field
 
    subroutine read_options()
-      integer :: i
+      character(4096) :: value
+      integer :: i, stat
 
       if (command_argument_count() < 2) call abort_all(1, "usage: mpi_training <learner.py> <folder> [--steps n] "// &
          "[--cells n] [--weak] [--kill-at n] [--alone] [--per-node]")
-      script = argument(1)
-      folder = argument(2)
+      script = trim(argument(1))
+      folder = trim(argument(2))
       i = 3
       do while (i <= command_argument_count())
+         value = argument(i + 1)
+         stat = 0
          select case (argument(i))
          case ("--weak")
             weak = .true.
@@ -142,40 +145,24 @@ contains
          case ("--per-node")
             per_node = .true.
          case ("--steps")
-            steps = number(i)
+            read (value, *, iostat=stat) steps
          case ("--cells")
-            cells = number(i)
+            read (value, *, iostat=stat) cells
          case ("--kill-at")
-            kill_at = number(i)
+            read (value, *, iostat=stat) kill_at
          case default
-            call abort_all(1, "unknown argument "//argument(i))
+            call abort_all(1, "unknown argument "//trim(argument(i)))
          end select
-         i = i + 1
+         if (stat /= 0) call abort_all(1, trim(argument(i))//" needs a number")
+         i = i + merge(1, 2, any(argument(i) == [character(10) :: "--weak", "--alone", "--per-node"]))
       end do
       call execute_command_line("mkdir -p '"//folder//"'")
    end subroutine read_options
 
-   !> The number after argument i, which is passed over
-   integer function number(i)
-      integer, intent(inout) :: i
-
-      character(:), allocatable :: text
-      integer :: status
-
-      i = i + 1
-      text = argument(i)
-      read (text, *, iostat=status) number
-      if (status /= 0 .or. number < 1) call abort_all(1, argument(i - 1)//" needs a number of at least 1")
-   end function number
-
    function argument(i) result(text)
       integer, intent(in) :: i
-      character(:), allocatable :: text
+      character(4096) :: text
 
-      integer :: length
-
-      call get_command_argument(i, length=length)
-      allocate (character(length) :: text)
       call get_command_argument(i, text)
    end function argument
 

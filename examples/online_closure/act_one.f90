@@ -4,7 +4,7 @@ module act_one
    use, intrinsic :: iso_fortran_env, only: output_unit
    use ftn_pytorch, only: torch_in
    use closures, only: closure_pointer, polynomial_closure
-   use comparison, only: compare_forecasts, print_scores, compare_climates, samples_needed
+   use comparison, only: compare_forecasts, print_scores, samples_needed
    use history, only: run_history
    use lorenz96, only: dp, full_model, gather_stencils, stencil
    use network_closure, only: network
@@ -67,7 +67,6 @@ contains
       call test_run(model, all, paint, test_x, test_u, r2)
       call compare_forecasts(all, fits, forcing, test_x, paint, valid)
       call print_scores(all, fits, r2, valid)
-      call compare_climates(all([linear, quartic, quartic_all]), all(fits + 1:), forcing, test_x, paint)
 
       associate (worst => minval(r2(fits + 1:)))
          call claims%claim("first act: R2 of the network on later data, worst seed", worst, 0.89_dp)

@@ -1,8 +1,6 @@
 ! SPDX-License-Identifier: MIT
-!> What closures are worth in the model that uses them: forecasts from states of the full model, and long runs.
+!> What closures are worth in the model that uses them: forecasts from states of the full model.
 module comparison
-   use climates, only: climate, climate_of, climate_of_thirds, average_climate, run_freely, cut_into_series, &
-      lags, bins, bin_start, bin_width
    use closures, only: closure, closure_pointer
    use ftn_pytorch, only: torch_in
    use lorenz96, only: dp
@@ -13,14 +11,12 @@ module comparison
    implicit none
    private
 
-   public :: compare_forecasts, print_scores, compare_climates, members, samples_needed
+   public :: compare_forecasts, print_scores, samples_needed
 
    !> Forecasts: how many, samples from one start to the next, and samples that they last
    integer, parameter :: members = 1500, spacing = 50, leads = 120
    !> Samples of the full model that forecasts start from and are compared with
    integer, parameter :: samples_needed = members*spacing + leads
-   !> Free runs: members, samples that are skipped and samples that count
-   integer, parameter :: free_members = 60, skipped = 200, counted = 800
 
 contains
 
@@ -90,76 +86,6 @@ contains
          standard_error(sum(valid(:, fits + 1:), dim=2)/size(by_seed)), "  over the starts"
       print "(t59, a, f5.2, a)", " +-", standard_error(by_seed), "  over the seeds"
    end subroutine print_scores
-
-   !> Long runs of the reduced model have to look like the full one, not to follow it
-   subroutine compare_climates(fits, nets, forcing, truth, paint)
-      type(closure_pointer), intent(in) :: fits(:), nets(:)
-      real(dp), intent(in) :: forcing
-      real(dp), intent(in) :: truth(:, :)
-      type(painter), intent(inout) :: paint
-
-      type(climate) :: seeds(size(nets)), average(size(fits) + 2), error(size(fits) + 2)
-      real(dp), allocatable :: series(:, :), density(:, :), correlation(:, :)
-      integer :: i, pieces
-
-      print "(a)", "", "Climate of X (+- standard errors: network over the seeds, others over three parts of the run)"
-      print "(t36, a)", "mean           variance     autocorr. at lag 0.5    at lag 1"
-
-      pieces = size(truth, 2)/counted
-      allocate (series(size(truth, 1)*pieces, counted))
-      call cut_into_series(truth, series)
-      call average_climate(climate_of_thirds(series), average(1), error(1))
-      call print_climate("full model", average(1), error(1))
-      do i = 1, size(fits)
-         call free_run(fits(i)%p, series)
-         call average_climate(climate_of_thirds(series), average(1 + i), error(1 + i))
-         call print_climate(fits(i)%p%name, average(1 + i), error(1 + i))
-      end do
-      do i = 1, size(nets)
-         call free_run(nets(i)%p, series)
-         seeds(i) = climate_of(series)
-      end do
-      i = size(average)
-      call average_climate(seeds, average(i), error(i))
-      call print_climate(nets(1)%p%name, average(i), error(i))
-
-      allocate (density(bins, i), correlation(0:lags, i))
-      do i = 1, size(average)
-         density(:, i) = average(i)%density
-         correlation(:, i) = average(i)%correlation
-      end do
-      call paint%keep([torch_in("density", density), torch_in("correlation", correlation), &
-                       torch_in("bin_start", bin_start), torch_in("bin_width", bin_width)])
-
-   contains
-
-      subroutine free_run(subgrid, series)
-         class(closure), intent(inout) :: subgrid
-         real(dp), allocatable, intent(inout) :: series(:, :)
-
-         real(dp) :: x(size(truth, 1), free_members)
-         integer :: member
-
-         x = truth(:, [(1 + (member - 1)*spacing, member=1, free_members)])
-         if (allocated(series)) deallocate (series)
-         allocate (series(size(x), counted))
-         call run_freely(subgrid, forcing, x, skipped, series)
-      end subroutine free_run
-
-   end subroutine compare_climates
-
-   subroutine print_climate(name, average, error)
-      character(len=*), intent(in) :: name
-      type(climate), intent(in) :: average, error
-
-      ! Lags are samples
-      integer, parameter :: half = nint(0.5_dp/interval), one = nint(1/interval)
-
-      print "(3x, a, t32, f8.3, a, f6.3, f9.2, a, f5.2, 2(f10.3, a, f6.3))", trim(name), &
-         average%mean, " +-", error%mean, average%variance, " +-", error%variance, &
-         average%correlation(half), " +-", error%correlation(half), &
-         average%correlation(one), " +-", error%correlation(one)
-   end subroutine print_climate
 
    !> Start the reduced model from states of the full one and compare the two
    subroutine run_forecasts(subgrid, forcing, truth, starts, x, error)

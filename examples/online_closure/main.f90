@@ -27,6 +27,6 @@ program online_closure
    call paint%draw()
 
    call claims%print_table()
-   if (chosen%picture) print "(a)", "", "Pictures: "//chosen%folder//"/forecasts.png, climate.svg and learning.svg"
+   if (chosen%picture) print "(a)", "", "Pictures: "//chosen%folder//"/forecasts.png and learning.svg"
    if (.not. claims%hold()) stop 1
 end program online_closure

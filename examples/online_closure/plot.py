@@ -14,10 +14,10 @@ matplotlib.use("Agg")  # no window, no display
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.colors import LogNorm  # noqa: E402
 
-DATA, FORECASTS, CLIMATE, LEARNING = "online_closure.npz", "forecasts.png", "climate.svg", "learning.svg"
+DATA, FORECASTS, LEARNING = "online_closure.npz", "forecasts.png", "learning.svg"
 
 # Okabe and Ito (2008): told apart by everyone
-TRUTH, LINEAR, QUARTIC, POLYNOMIAL, NETWORK = "black", "#E69F00", "#009E73", "#D55E00", "#0072B2"
+LINEAR, QUARTIC, POLYNOMIAL, NETWORK = "#E69F00", "#009E73", "#D55E00", "#0072B2"
 FROZEN = "#CC79A7"
 # LINEAR and QUARTIC see X(k) alone, POLYNOMIAL is the best one: of degree 4 in the five inputs of the network
 NAMES = {
@@ -65,7 +65,6 @@ def draw():
     np.savez_compressed(folder / DATA, **kept)
     with plt.rc_context(STYLE):
         draw_forecasts(kept)
-        draw_climate(kept)
         draw_learning(kept)
 
 
@@ -78,14 +77,6 @@ def draw_forecasts(d):
     draw_tendency(tendency, d)
     draw_error(error, d)
     save(figure, FORECASTS)
-
-
-def draw_climate(d):
-    figure = plt.figure(figsize=(11, 4.4), layout="constrained")
-    panels = figure.subplot_mosaic("ab;cb", height_ratios=[2, 1])
-    draw_distribution(panels["a"], panels["c"], d)
-    draw_correlation(panels["b"], d)
-    save(figure, CLIMATE)
 
 
 def draw_learning(d):
@@ -173,31 +164,6 @@ def draw_error(panel, d):
     panel.set(title="Forecast error: mean, 10-90 %", xlabel="lead time (time units)", ylabel="error of X")
     panel.set(xlim=(0, 5), ylim=(0, 13.5))
     panel.legend(loc="upper left")
-
-
-CLIMATES = (
-    ("full model", TRUTH, "-", 3.2),
-    *((NAMES[colour], colour, "-", 1.6) for colour in FITS.values()),
-    (NAMES[NETWORK], NETWORK, "--", 2.2),
-)
-
-
-def draw_distribution(panel, below, d):
-    x = d["bin_start"] + d["bin_width"] * (np.arange(d["density"].shape[1]) + 0.5)
-    for density, (_name, colour, style, width) in zip(d["density"], CLIMATES):
-        panel.plot(x, density, style, color=colour, lw=width)
-        below.plot(x, 100 * (density - d["density"][0]), style, color=colour, lw=width)
-    panel.set(title="Climate: distribution of X", ylabel="density", xlim=(-13, 18), ylim=(0, None), xticklabels=[])
-    below.set(xlabel="$X_k$", ylabel="difference\n× 100", xlim=(-13, 18))
-
-
-def draw_correlation(panel, d):
-    lag = np.arange(d["correlation"].shape[1]) * d["interval"]
-    panel.axhline(0, color="0.7", lw=1)
-    for correlation, (name, colour, style, width) in zip(d["correlation"], CLIMATES):
-        panel.plot(lag, correlation, style, color=colour, lw=width, label=name)
-    panel.set(title="Climate: autocorrelation of X", xlabel="lag (time units)", ylabel="correlation", xlim=(0, lag[-1]))
-    panel.legend(loc="upper right")
 
 
 def draw_first_skill(panel, d):

@@ -36,70 +36,48 @@ contains
    function read_options() result(chosen)
       type(options) :: chosen
 
-      integer :: i
+      character(len=4096) :: value
+      integer :: i, stat
 
-      if (command_argument_count() < 2) call refuse("script and output directory are missing")
-      chosen%script = argument(1)
-      chosen%folder = argument(2)
+      chosen%script = trim(argument(1))
+      chosen%folder = trim(argument(2))
+      if (chosen%folder == "") call refuse("script and output directory are missing")
       chosen%plot_script = chosen%script(:index(chosen%script, "/", back=.true.))//"plot.py"
       chosen%device = "cpu"
       i = 3
       do while (i <= command_argument_count())
+         value = argument(i + 1)
+         stat = 0
          select case (argument(i))
          case ("--seeds")
-            chosen%seeds = count_after(i, least=1)
+            read (value, *, iostat=stat) chosen%seeds
          case ("--steps")
-            chosen%steps = count_after(i, least=1000)
+            read (value, *, iostat=stat) chosen%steps
          case ("--device")
-            chosen%device = value_after(i)
-         case ("--no-picture")
+            chosen%device = trim(value)
+         case ("--no-picture") ! has no value
             chosen%picture = .false.
+            i = i - 1
          case default
             call refuse("unknown argument "//argument(i))
          end select
-         i = i + 1
+         if (stat /= 0) call refuse(trim(argument(i))//" needs a number")
+         i = i + 2
       end do
+      if (chosen%seeds < 1 .or. chosen%steps < 1000) call refuse("at least 1 seed and 1000 steps are needed")
    end function read_options
-
-   !> What follows argument i, which moves on to it
-   function value_after(i) result(text)
-      integer, intent(inout) :: i
-      character(len=:), allocatable :: text
-
-      i = i + 1
-      if (i > command_argument_count()) call refuse(argument(i - 1)//" needs a value")
-      text = argument(i)
-   end function value_after
-
-   !> The same as a number
-   integer function count_after(i, least) result(n)
-      integer, intent(inout) :: i
-      integer, intent(in) :: least
-
-      character(len=:), allocatable :: text
-      integer :: stat
-
-      text = value_after(i)
-      read (text, *, iostat=stat) n
-      if (stat /= 0) call refuse(argument(i - 1)//" needs a number, not "//text)
-      if (n < least) call refuse(argument(i - 1)//" "//text//" is too small")
-   end function count_after
 
    function argument(i) result(text)
       integer, intent(in) :: i
-      character(len=:), allocatable :: text
+      character(len=4096) :: text
 
-      integer :: length
-
-      call get_command_argument(i, length=length)
-      allocate (character(len=length) :: text)
       call get_command_argument(i, text)
    end function argument
 
    subroutine refuse(reason)
       character(len=*), intent(in) :: reason
 
-      write (error_unit, "(a)") "online_closure: "//reason, usage
+      write (error_unit, "(a)") "online_closure: "//trim(reason), usage
       stop 2
    end subroutine refuse
 

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-!> Scores of predictions, the climate of a run, and a clock.
+!> Scores of predictions, and a clock.
 module statistics
    use, intrinsic :: ieee_arithmetic, only: ieee_value, ieee_quiet_nan
    use, intrinsic :: iso_fortran_env, only: int64
@@ -7,7 +7,7 @@ module statistics
    implicit none
    private
 
-   public :: seconds, skill, mean, variance, standard_error, autocorrelation, valid_times
+   public :: seconds, skill, mean, variance, standard_error, valid_times
 
    !> Running sums from which R2 = 1 - (mean squared error)/(variance of the target) follows; without samples it is
    !> not a number
@@ -68,24 +68,6 @@ contains
       standard_error = 0
       if (size(values) > 1) standard_error = sqrt(variance(values)/size(values))
    end function standard_error
-
-   !> Correlation of series with themselves, averaged over all series, at the lags 0, 1, ... samples
-   pure function autocorrelation(series, lags) result(correlation)
-      !> (series, samples)
-      real(dp), intent(in) :: series(:, :)
-      integer, intent(in) :: lags
-      real(dp) :: correlation(0:lags)
-
-      real(dp), allocatable :: anomaly(:, :)
-      integer :: lag, n
-
-      n = size(series, 2)
-      allocate (anomaly, source=series - sum(series)/size(series))
-      do lag = 0, lags
-         correlation(lag) = sum(anomaly(:, :n - lag)*anomaly(:, 1 + lag:))/(n - lag)
-      end do
-      correlation = correlation/correlation(0)
-   end function autocorrelation
 
    !> How long each member stays close: the lead time of its first error above `limit`, else the last lead time
    pure function valid_times(error, limit, interval) result(times)

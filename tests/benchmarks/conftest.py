@@ -10,9 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from analysis.measure import Setting, measure_case  # noqa: E402
-from analysis.plan import QUICK  # noqa: E402
-from analysis.starts import measure_starts  # noqa: E402
+from harness.turns import QUICK  # noqa: E402
+from paths.measure import Setting, measure_case, measure_starts  # noqa: E402
 
 WORKER = """
 import sys

@@ -5,9 +5,9 @@ import math
 import random
 
 import pytest
-from analysis import report, summary
-from analysis.plan import Effort, turn
-from analysis.turns import medians
+from harness import summary
+from harness.turns import Effort
+from paths import report
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 99, 100, 101, 1000])
@@ -44,7 +44,7 @@ def test_nothing_cannot_be_summarized(ask):
 @pytest.mark.parametrize("call_ns", [1, 80, 3e3, 5e3, 7.4e3, 1e5, 1e8, 3e9])
 def test_a_turn_keeps_to_its_budget(call_ns):
     effort = Effort()
-    samples, calls = turn(call_ns, effort)
+    samples, calls = effort.turn(call_ns)
     assert 1 <= samples <= effort.samples and calls >= 1
     assert samples == 1 or samples * calls * call_ns <= 1e9 * effort.seconds / effort.rounds
     assert calls == 1 or calls * call_ns < 2 * effort.sample_ns
@@ -159,10 +159,3 @@ def test_files_show_their_sizes(document):
 def test_starts_alone_have_no_overview(document):
     assert "## Overview" in report.markdown(document)
     assert "## Overview" not in report.markdown({**document, "results": []})
-
-
-def test_functions_take_turns_call_by_call():
-    called = []
-    found = medians([lambda: called.append("one"), lambda: called.append("other")], 3)
-    assert called == ["one", "other"] * 3
-    assert len(found) == 2 and all(0 < value < 1e6 for value in found)

@@ -4,8 +4,10 @@
 import pytest
 
 pytest.importorskip("matplotlib")
-from analysis import figures, overhead, style
-from analysis.plan import PATHS
+from call_overhead import benchmark as overhead
+from harness import style
+from paths import figures
+from paths.plan import PATHS
 
 
 def rows_of_overhead():
@@ -22,7 +24,7 @@ def test_pictures_are_small_and_of_the_sizes_there_are(document, tmp_path):
     more = [{**row, "size": 256} for row in document["results"]]
     trained = [{**row, "case": "train_step"} for row in document["results"]]
     written = figures.draw({**document, "results": document["results"] + more + trained}, tmp_path)
-    written += overhead.draw(rows_of_overhead(), tmp_path / "call_overhead")
+    written += overhead.draw({"rows": rows_of_overhead()}, tmp_path)
     assert [file.name for file in written] == [
         f"{name}.{suffix}"
         for name in ("mlp", "training", "cold_start", "cold_start_training", "call_overhead")

@@ -2,7 +2,7 @@
 """Statistics, table and aims of call_overhead."""
 
 import pytest
-from analysis import overhead
+from call_overhead import benchmark as overhead
 
 
 def row(case, way, difference, python=0.02):
@@ -31,15 +31,12 @@ def rows():
 
 def test_the_first_decile_is_not_that_of_disturbed_turns():
     turns = [10000.0] * 60 + [90000.0] * 40
-    found = overhead.summarize({"case": "c", "way": "w", "python_ns": turns, "fortran_ns": [2 * t for t in turns]})
+    found = overhead.summarize("c", "w", turns, [2 * t for t in turns])
     assert (found["python_us"], found["fortran_us"], found["difference_us"], found["ratio"]) == (10, 20, 10, 2)
 
 
 def test_each_row_is_that_of_the_process_in_the_middle():
-    runs = [
-        [{"case": "c", "way": "w", "python_ns": [10.0] * 20, "fortran_ns": [fortran] * 20}]
-        for fortran in (50.0, 20.0, 30.0)
-    ]
+    runs = [[overhead.summarize("c", "w", [10.0] * 20, [fortran] * 20)] for fortran in (50.0, 20.0, 30.0)]
     assert [one["ratio"] for one in overhead.middle(runs)] == [3]
 
 
@@ -55,7 +52,7 @@ def test_aims_are_judged_beyond_the_row_they_name(rows):
 
 
 def test_the_table_has_a_line_for_each_row(rows):
-    machine = {"processor": "P", "cores": 2, "system": "S", "load_before": 0, "load_after": 0}
+    machine = {"processor": "P", "cores": 2, "memory_gib": 1, "system": "S", "load_before": 0, "load_after": 0}
     text = overhead.markdown(
         {"machine": machine, "versions": {"python": "3", "torch": "2"}, "build": "Release", "rows": rows}
     )

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""benchmarks/paths/run.py: results written, read again and drawn; and a run on the built driver."""
+"""benchmarks/run.py: results written, read again and drawn; and a run on the built driver."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -9,39 +8,31 @@ import sys
 from pathlib import Path
 
 import pytest
-from analysis import document as files
-from analysis.plan import CASES
+from harness import document as files
+from paths.plan import CASES
+from run import main
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def main():
-    """The command line of paths/run.py."""
-    spec = importlib.util.spec_from_file_location("paths_run", ROOT / "benchmarks" / "paths" / "run.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.main
-
-
-def test_results_are_written_and_read_without_measuring(main, document, tmp_path, capsys):
+def test_results_are_written_and_read_without_measuring(document, tmp_path, capsys):
     files.write({**document, "wrong": []}, tmp_path / "results.json")
-    assert main(["--from", str(tmp_path / "results.json"), "--output", str(tmp_path / "again")]) == 0
-    assert (tmp_path / "again" / "results.md").read_text() == capsys.readouterr().out[:-1]
-    assert (tmp_path / "again" / "results.json").read_text() == (tmp_path / "results.json").read_text()
+    assert main(["paths", "--from", str(tmp_path / "results.json"), "--output", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again" / "paths.md").read_text() == capsys.readouterr().out[:-1]
+    assert (tmp_path / "again" / "paths.json").read_text() == (tmp_path / "results.json").read_text()
 
 
-def test_a_part_is_called_one_and_has_the_name_that_is_asked_for(main, document, tmp_path, capsys):
+def test_a_part_is_called_one_and_has_the_name_that_is_asked_for(document, tmp_path, capsys):
     files.write({**document, "wrong": [], "part": "--case mlp"}, tmp_path / "results.json")
-    assert main(["--from", str(tmp_path / "results.json"), "--output", str(tmp_path), "--name", "mlp"]) == 0
+    assert main(["paths", "--from", str(tmp_path / "results.json"), "--output", str(tmp_path), "--name", "mlp"]) == 0
     text = (tmp_path / "mlp.md").read_text()
-    assert text.startswith("# Results of a part") and "`python benchmarks/paths/run.py --case mlp`" in text
-    assert (tmp_path / "mlp.json").is_file() and not (tmp_path / "results.md").exists()
+    assert text.startswith("# Results of a part") and "`python benchmarks/run.py paths --case mlp`" in text
+    assert (tmp_path / "mlp.json").is_file() and not (tmp_path / "paths.md").exists()
 
 
-def test_a_wrong_result_is_the_exit_code(main, document, tmp_path):
+def test_a_wrong_result_is_the_exit_code(document, tmp_path):
     files.write(document, tmp_path / "results.json")
-    assert main(["--from", str(tmp_path / "results.json"), "--output", str(tmp_path)]) == 1
+    assert main(["paths", "--from", str(tmp_path / "results.json"), "--output", str(tmp_path)]) == 1
 
 
 def test_a_file_has_a_line_for_each_row(document, tmp_path):
@@ -59,16 +50,16 @@ def test_a_file_has_a_line_for_each_row(document, tmp_path):
         (["--from", "nothing.json"], "nothing.json"),
     ],
 )
-def test_what_is_missing_is_said(main, arguments, said, tmp_path, capsys, monkeypatch):
+def test_what_is_missing_is_said(arguments, said, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(arguments) == 2
+    assert main(["paths", *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ['{"rows": []}', "[1]", "not JSON"])
-def test_a_file_of_another_kind_is_refused(main, text, tmp_path, capsys):
+def test_a_file_of_another_kind_is_refused(text, tmp_path, capsys):
     (tmp_path / "other.json").write_text(text)
-    assert main(["--from", str(tmp_path / "other.json"), "--output", str(tmp_path)]) == 2
+    assert main(["paths", "--from", str(tmp_path / "other.json"), "--output", str(tmp_path)]) == 2
     assert "Error" in capsys.readouterr().err
 
 
@@ -110,10 +101,10 @@ def run_on(build_dir, output, *arguments):
     """The smallest case on a built driver, and what was found."""
     if not (build_dir / "benchmarks" / "paths" / "bench_driver").is_file():
         pytest.skip("this build has no benchmarks")
-    command = [sys.executable, "benchmarks/paths/run.py", "--quick", "--case", "tiny", *arguments]
+    command = [sys.executable, "benchmarks/run.py", "paths", "--quick", "--case", "tiny", *arguments]
     command += ["--build", str(build_dir), "--output", str(output)]
     done = subprocess.run(
         command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return files.read(output / "results.json")
+    return files.read(output / "paths.json")

@@ -4,10 +4,12 @@
 from pathlib import Path
 
 import pytest
-from scale import count, run
-from scale.model import NO_LOAD, OF_A_NODE, Cluster, Counts, Start, seconds, simulated, starts_of, table
+from harness import document
+from harness.tables import table
+from scale import benchmark, count
+from scale.model import NO_LOAD, OF_A_NODE, RANK_OF_A_NODE, Cluster, Counts, Start, seconds, simulated, starts_of, times
 
-SCALE = Path(run.__file__).parent
+SCALE = Path(benchmark.__file__).parent
 ONE = Counts(operations=1000, opens=300, paths=400, cpu=2.0)
 WAYS = ("", ", with a pack")
 TRACE = """\
@@ -55,15 +57,17 @@ def test_rows():
     counts = {NO_LOAD: Counts(50, 20, 40, 0.0), OF_A_NODE: ONE}
     assert [start.name for start in starts_of(counts)] == [*counts, 'per="node", with a pack']
     assert starts_of(counts)[-1] == Start('per="node", with a pack', Counts(82, 82, 82, 0.0), ONE)
-    assert starts_of(counts, ONE)[-1].rank == ONE
+    assert starts_of(counts, 7)[-1].rank == Counts(7, 7, 7, 0.0)
     assert len(starts_of({NO_LOAD: ONE})) == 1
-    lines = table(starts_of(counts), rates=(1e4,))
+    lines = table(*times(starts_of(counts), rates=(1e4,))).splitlines()
     assert lines[0] == "| program | operations of a rank | not cached, 10,000/s | cached, 10,000/s |"
     assert lines[3] == f"| {OF_A_NODE} | 1,000 | 17 min | 5 min |"
 
 
 def test_the_table_of_the_page_is_that_of_the_counts():
-    found = run.read(SCALE / "counts.json")
-    page = (SCALE / "README.md").read_text()
-    assert "\n".join(table(starts_of(found))) in page
-    assert list(found) == [NO_LOAD, "saved model, direct path", *[name + way for name in run.SCRIPTS for way in WAYS]]
+    found = document.read(SCALE / "counts.json")
+    found["cluster"] = {"ranks": 10_000, "ranks_per_node": 128, "rank_operations": RANK_OF_A_NODE}
+    written = benchmark.markdown(found).split("\n\n")[-1]
+    assert written in (SCALE / "README.md").read_text()
+    programs = [NO_LOAD, "saved model, direct path", *[name + way for name in benchmark.SCRIPTS for way in WAYS]]
+    assert [row["program"] for row in found["counts"]] == programs

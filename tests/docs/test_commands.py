@@ -18,7 +18,7 @@ from pages import PAGES, ROOT, Block, blocks
 from ftn_pytorch import __main__ as command_line
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from analysis.machine import MALLOC  # noqa: E402
+from harness.machine import MALLOC  # noqa: E402
 
 sys.path.pop(0)  # other tests would find its modules
 

@@ -29,6 +29,7 @@ _IDLE = 1.0
 _ADVICE = "call it outside of the recorded function, and record the step that it makes"
 
 
+@unrecorded(_ADVICE, published="give it a name of the script before, which leads to it", use=None)
 class Background:
     """Runs ``step`` on the samples that ``submit`` is given, in a thread, one after the other.
 
@@ -93,7 +94,6 @@ class Background:
         self._remote, self._step, self._weights = remote, remote.step, weights
 
     @property
-    @unrecorded("give it a name of the script before, which leads to it")
     def published(self) -> torch.nn.Module:
         """The copy of the network that predicts, made before the first step. It requires no gradients."""
         return self._published
@@ -110,7 +110,6 @@ class Background:
         with torch.inference_mode(False):
             return copy.deepcopy(self._network).requires_grad_(False)
 
-    @unrecorded(_ADVICE)
     def submit(self, *samples: Any, **named: Any) -> tuple[bool, float]:
         """Have a step made with copies of these arguments; returns ``(is_completed, loss)`` of the latest one.
 
@@ -139,12 +138,10 @@ class Background:
                 self.dropped += 1
         return latest
 
-    @unrecorded(_ADVICE)
     def publish(self) -> None:
         """Let ``published`` have the weights of the latest step that is done."""
         self._weights.publish()
 
-    @unrecorded(_ADVICE)
     def flush(self) -> None:
         """Wait until all samples are learnt, and publish."""
         self._refuse_in_step("flush")
@@ -154,7 +151,6 @@ class Background:
             self._weights.offer()
             self._weights.publish()
 
-    @unrecorded(_ADVICE)
     def stop(self) -> None:
         """End the step that runs, and make no more; the end of the program does it, without the samples that wait."""
         with self._changed:
@@ -262,7 +258,6 @@ class Background:
         is_told = isinstance(failure, FtnPytorchError)
         raise FtnPytorchError(*describe(failure, "Background" if is_told else "Background: a step failed")) from failure
 
-    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """Samples that wait, and what was learnt and not published yet. Call it with ``ftn_pytorch.lock()``."""
         names = ("is_completed", "loss", "submitted", "steps", "dropped", "_stride")
@@ -272,7 +267,6 @@ class Background:
             queue = list(self._queue)
         return {**numbers, "queue": queue, "weights": self._weights.state(), "remote": remote}
 
-    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there. FORMAT, and nothing is changed, for a Background of another network."""
         self._weights.check(state["weights"])
@@ -291,12 +285,10 @@ class Background:
                 self._work()
             self._changed.notify_all()
 
-    @unrecorded(_ADVICE)
     def restore_elsewhere(self, file: str) -> None:
         """Let the other process go on from a checkpoint of its script."""
         self._remote.restore(file)
 
-    @unrecorded(_ADVICE)
     def begin_anew(self) -> None:
         """Forget steps and samples: what predicts has other weights now."""
         with self._changed:

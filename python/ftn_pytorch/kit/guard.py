@@ -21,6 +21,7 @@ from .unrecorded import Number, unrecorded
 _ADVICE = "call it outside of the recorded function, and record the step that it decides on"
 
 
+@unrecorded(_ADVICE, outside=None)
 class Guard:
     """Watches the loss, the score and the inputs of what is trained.
 
@@ -65,7 +66,6 @@ class Guard:
         self.best, self._waited = math.inf, 0
         self._keep()
 
-    @unrecorded(_ADVICE)
     def allows(self, loss: torch.Tensor | float, *, samples: int | None = None) -> bool:
         """Whether to go on with a loss: call it before ``backward``.
 
@@ -98,7 +98,6 @@ class Guard:
             self._keep()
         return True
 
-    @unrecorded(_ADVICE)
     def score(self, value: torch.Tensor | float, *, samples: int | None = None) -> bool:
         """Note a score, such as the loss of held-out samples, lower is better; returns ``is_completed``.
 
@@ -115,12 +114,10 @@ class Guard:
         return self.is_completed
 
     @property
-    @unrecorded(_ADVICE)
     def is_completed(self) -> bool:
         """What a training function returns as ``is_completed``."""
         return self._waited >= self._patience
 
-    @unrecorded(_ADVICE)
     def learn_range(self, x: torch.Tensor) -> None:
         """Widen the range to inputs, (n, columns). SHAPE if they have other columns, ARGUMENT if not finite.
 
@@ -133,7 +130,6 @@ class Guard:
         return self._range.outside(x)
 
     @property
-    @unrecorded(_ADVICE)
     def counts(self) -> torch.Tensor | None:
         """How many values of each column were outside, (columns,); None before a range was learnt.
 
@@ -141,13 +137,11 @@ class Guard:
         """
         return self._range.counts
 
-    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """All but what it watches, which checkpoints keep by themselves."""
         names = ("_saved", "_mean", "_losses", "_since", "returns", "skipped", "_bad", "_in_a_row", "best", "_waited")
         return {**{name: getattr(self, name) for name in names}, "_range": self._range.state_dict()}
 
-    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """FORMAT, and nothing is changed, if it is of a Guard of other objects."""
         given = [completed(each, saved) for each, saved in zip(self._trained, state["_saved"])]

@@ -23,6 +23,7 @@ from .unrecorded import Number, unrecorded
 _ADVICE = "return the numbers, and log them outside of the recorded function"
 
 
+@unrecorded(_ADVICE)
 class Log:
     """Writes numbers by step: ``log.write(step, loss=loss)``.
 
@@ -70,7 +71,6 @@ class Log:
             # Its buffer is written when the process ends, also where Python is never finalized.
             weakref.finalize(self, _end, self._rows)
 
-    @unrecorded(_ADVICE)
     def write(self, step: int, **values: Any) -> None:
         """Numbers, or tensors of one element. ARGUMENT for others, FILE if the disk is full; the training stays.
 
@@ -98,7 +98,6 @@ class Log:
         if self._console is not None:
             self._tell(step, numbers)
 
-    @unrecorded(_ADVICE)
     def flush(self) -> None:
         """Write to the disk what is buffered, which happens by itself once a second and with each checkpoint."""
         if self._rows is not None:
@@ -106,7 +105,6 @@ class Log:
         for each in self._trackers.values():
             each.flush()
 
-    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """The last step and row, up to which the file is on the disk, and the runs of trackers."""
         self.flush()
@@ -114,7 +112,6 @@ class Log:
         runs = {name: each.run for name, each in self._trackers.items()}
         return {"step": self.step, "rows": rows, "digest": digest, "runs": runs}
 
-    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after that row: what the file has behind it goes with the next one."""
         self.step, self._begin = state["step"], None

@@ -15,6 +15,7 @@ from .unrecorded import unrecorded
 _ADVICE = "call it outside of the recorded function and pass what it returns"
 
 
+@unrecorded(_ADVICE)
 class NStep:
     """Adds up rewards of ``n`` steps: ``replay.add(*n_step.add(...))``.
 
@@ -33,7 +34,6 @@ class NStep:
         # (n, environments, ...): observation and action, the rewards since, their weight, and what is not complete.
         self._columns: list[torch.Tensor] = []
 
-    @unrecorded(_ADVICE)
     @torch.no_grad()
     def add(
         self,
@@ -84,12 +84,10 @@ class NStep:
             discounts[rows, places].masked_fill(ends, 0.0).to(now.reward.dtype),
         )
 
-    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """Steps that are not complete."""
         return {"n": self.n, "gamma": self.gamma, "steps": self._steps, "columns": list(self._columns)}
 
-    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """FORMAT, and nothing is changed, if it is of other steps or environments."""
         there, here = (state["n"], state["gamma"]), (self.n, self.gamma)

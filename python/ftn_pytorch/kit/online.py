@@ -42,6 +42,7 @@ _ADVICE = "call it outside of the recorded function"
 _GRADIENTS = "ftn_pytorch_gradients"
 
 
+@unrecorded(_ADVICE, call="call its module, in evaluation mode, by a name of the script")
 class Online:
     """``step(*batch)`` has a Trainer of Lightning train ``module`` on one batch.
 
@@ -87,7 +88,6 @@ class Online:
         with _quiet():
             return _trainer(self.module, self._options, self._outcome, self._memory)
 
-    @unrecorded(_ADVICE)
     def step(self, *batch: Any) -> tuple[bool, Any]:
         """Train on a batch, ``batch[0]`` or a tuple of several; ``(is_completed, loss)``, as ftn_pytorch_train returns.
 
@@ -109,7 +109,6 @@ class Online:
             self.loss = self._outcome.loss
             return self.is_completed, self.loss
 
-    @unrecorded("call its module, in evaluation mode, by a name of the script")
     @torch.inference_mode()
     def __call__(self, *inputs: Any) -> Any:
         """``module(*inputs)`` in evaluation mode, without gradients. Each part is in its own mode again afterwards."""
@@ -122,7 +121,6 @@ class Online:
             for each in training:
                 each.training = True
 
-    @unrecorded(_ADVICE)
     def stop(self) -> None:
         """End ``Trainer.fit`` with its last hooks, as the end of the program does. The next step goes on from here."""
         if self._handoff.is_here():
@@ -132,7 +130,6 @@ class Online:
                 self._kept = self._checkpoint()
                 self._handoff.end()
 
-    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """The checkpoint of Lightning, without hyperparameters, which the script gives again."""
         trainer, weights = (None, self.module.state_dict()) if not self._has_begun else (self._checkpoint(), None)
@@ -143,7 +140,6 @@ class Online:
             "loss": number(self.loss),
         }
 
-    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """End ``Trainer.fit`` if it runs; the next step goes on from the state. FORMAT for one of another module."""
         with self._turn:

@@ -33,9 +33,10 @@ def _alone(method: Callable) -> Callable:
         with self._lock:
             return method(self, *args, **named)
 
-    return unrecorded(_ADVICE)(call)
+    return call
 
 
+@unrecorded(_ADVICE)
 class Replay(Dataset):
     """Up to ``capacity`` samples in memory that is taken once, by the first ``add``.
 
@@ -98,7 +99,6 @@ class Replay(Dataset):
                 seed=seed + 1,
             )
 
-    @unrecorded(_ADVICE)
     def __len__(self) -> int:
         return self._filled()
 

@@ -22,6 +22,7 @@ except ImportError as failure:
     raise missing_package("ReplayData", failure, "lightning") from failure
 
 
+@unrecorded(_ADVICE)
 class ReplayData(LightningDataModule):
     """Batches of a Replay, or of a file that ``Replay.export`` has written: ``Trainer().fit(module, ReplayData(...))``.
 
@@ -59,26 +60,21 @@ class ReplayData(LightningDataModule):
         if not _size(self.training):
             raise FtnPytorchError("ARGUMENT", "ReplayData: there are no samples in the Replay: add some first")
 
-    @unrecorded(_ADVICE)
     def train_dataloader(self) -> DataLoader:
         return self._batches(self.training, RandomSampler(self.training, generator=self._random))
 
-    @unrecorded(_ADVICE)
     def val_dataloader(self) -> DataLoader | list[DataLoader]:
         return self._in_order(self.held_out) if _size(self.held_out) else []
 
-    @unrecorded(_ADVICE)
     def test_dataloader(self) -> DataLoader:
         return self._in_order(self.held_out if _size(self.held_out) else self.training)
 
     predict_dataloader = test_dataloader
 
-    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """Where the random order is."""
         return {"random": self._random.get_state()}
 
-    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._random.set_state(state["random"].cpu())
 

@@ -15,6 +15,7 @@ from .unrecorded import unrecorded
 _ADVICE = "call it outside of the recorded function and pass what finish returns"
 
 
+@unrecorded(_ADVICE)
 class Rollout:
     """``steps`` steps of several environments side by side, for PPO and its relatives.
 
@@ -33,12 +34,10 @@ class Rollout:
         self._columns: list[torch.Tensor] = []
         """(steps, environments, ...) each, as in ``Transitions``."""
 
-    @unrecorded(_ADVICE)
     def __len__(self) -> int:
         """Steps that were added since the last ``finish``."""
         return self._filled
 
-    @unrecorded(_ADVICE)
     @torch.no_grad()
     def add(
         self,
@@ -70,7 +69,6 @@ class Rollout:
         self._filled += 1
         return self._filled == self.steps
 
-    @unrecorded(_ADVICE)
     @torch.no_grad()
     def finish(self, critic: Callable[[torch.Tensor], torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """What the steps were worth, and begin anew. Returns copies: observation, action, advantage, target, (k, ...).
@@ -95,13 +93,11 @@ class Rollout:
         found = (all_steps.observation, all_steps.action, advantages, advantages + values)
         return tuple(each.flatten(0, 1).clone() for each in found)
 
-    @unrecorded(_ADVICE)
     def state_dict(self) -> dict[str, Any]:
         """The steps since the last ``finish``."""
         columns = [column[: self._filled] for column in self._columns]
         return {"steps": self.steps, "gamma": self.gamma, "lam": self.lam, "columns": columns}
 
-    @unrecorded(_ADVICE)
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """FORMAT, and nothing is changed, if it is of a Rollout of other steps or environments."""
         here = {"steps": self.steps, "gamma": self.gamma, "lam": self.lam}

@@ -12,6 +12,7 @@ from .unrecorded import unrecorded
 _ADVICE = "time the recorded function from outside"
 
 
+@unrecorded(_ADVICE)
 class Timing(contextlib.ContextDecorator):
     """A decorator of functions, or an object for ``with``; what is inside of another counts once. For one thread."""
 
@@ -21,7 +22,6 @@ class Timing(contextlib.ContextDecorator):
         self._entered = self._spent = 0.0
         self._since = time.perf_counter()
 
-    @unrecorded(_ADVICE)
     def __enter__(self) -> Timing:
         if not self._depth:
             self.is_used, self._entered = True, time.perf_counter()
@@ -33,7 +33,6 @@ class Timing(contextlib.ContextDecorator):
         if not self._depth:
             self._spent += time.perf_counter() - self._entered
 
-    @unrecorded(_ADVICE)
     def share(self) -> float:
         """Of the time since the last call of this, or since it was made; from 0 to 1."""
         now = time.perf_counter()

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness import style
+from harness.style import plt
 from matplotlib.ticker import NullLocator
 
-from . import style
 from .plan import CASES, FLOOR, PATHS
-from .style import plt
 
 # Colour, marker, kind of line. Ours are solid, loops in Python dashed, libraries of others dash-dotted. The colours are
 # apart for all kinds of colour vision; in grey, marker and kind of line tell what the colour does not.

@@ -3,22 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import summary
+from harness import summary
+from harness.tables import microseconds, page, table
+
 from .plan import CASES, FILES, FLOOR, PATHS
-
-HEAD = """# Results of {what}
-
-Written by `{command}`. The [README](../README.md) says what the cases, paths and columns mean."""
 
 
 def markdown(document: Mapping[str, Any]) -> str:
     """All tables, with what they were measured on."""
     part = document["part"]
-    whole = ("a part", f"python benchmarks/paths/run.py {part}") if part else ("all paths", "make bench")
-    parts = [HEAD.format(what=whole[0], command=whole[1]), _setting(document)]
+    parts = [
+        f"Written by `python benchmarks/run.py {' '.join(['paths', part]).strip()}`. The [README](../README.md) says "
+        "what the cases, paths and columns mean.",
+        f"Driver: {document['driver']}. {document['seconds'] / 60:.1f} minutes."
+        + (" USETS=1: scripts and plain Python ran TorchScript files." if document["uses_torchscript"] else ""),
+    ]
     if document["results"]:
         parts += ["## Overview", overview(document["results"])]
     for case in dict.fromkeys(row["case"] for row in document["results"]):
@@ -34,18 +36,7 @@ def markdown(document: Mapping[str, Any]) -> str:
             [(row["case"], row["size"], row["path"], f"{row['error']:.1e}", f"{row['tolerance']:.0e}")
              for row in document["wrong"]])]
     parts += ["## Aims", table(("aim", "reached", "measured"), aims(document["results"], document["cold"]))]
-    return "\n\n".join(parts) + "\n"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
-def microseconds(value: float) -> str:
-    """Three digits that mean something."""
-    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+    return page(f"Results of {'a part' if part else 'all paths'}", document, *parts)
 
 
 def overview(results: Sequence[Mapping[str, Any]]) -> str:
@@ -183,14 +174,3 @@ def _rows(results: Sequence[Mapping[str, Any]], case: str) -> list[Mapping[str, 
 def _errors(results: Sequence[Mapping[str, Any]], case: str) -> str:
     rows = _rows(results, case)
     return f"{max(row['error'] for row in rows):.1e}, allowed {rows[0]['tolerance']:.0e}"
-
-
-def _setting(document: Mapping[str, Any]) -> str:
-    machine, versions = document["machine"], document["versions"]
-    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {machine['system']}. "
-        f"Load before and after: {machine['load_before']}, {machine['load_after']}. {packages}. "
-        f"Driver: {document['driver']}. {document['seconds'] / 60:.1f} minutes."
-        + (" USETS=1: scripts and plain Python ran TorchScript files." if document["uses_torchscript"] else "")
-    )

@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Count what programs ask file systems when they start, and tell how long many ranks take.
 
-``python benchmarks/scale/run.py``: counts with ``bench_start`` of the build and strace, and prints a table.
-``--from counts.json``: only the table, from stored counts. See ``README.md``.
+It needs a build with the target bench_start, and strace. See scale/README.md.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks")]
+from harness import machine
+from harness.tables import page, table
 
-from scale import count  # noqa: E402
-from scale.model import NO_LOAD, Cluster, Counts, starts_of, table  # noqa: E402
+from . import count
+from .model import NO_LOAD, RANK_OF_A_NODE, Cluster, Counts, starts_of, times
 
 NUMPY = "import numpy\ndef ftn_pytorch_forward(x):\n    return 2 * numpy.asarray(x)\n"
 PREDICTS = "import torch\nnet = torch.nn.Linear(3, 3)\ndef ftn_pytorch_forward(x):\n    return net(x)\n"
@@ -45,35 +42,44 @@ SCRIPTS = {
 }
 
 
-def main() -> None:
-    """Count, or read counts, and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
-    parser.add_argument("--from", type=Path, metavar="FILE", dest="stored", help="counts of an earlier run")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the counts")
-    parser.add_argument("--ranks", type=int, default=Cluster.ranks)
-    parser.add_argument("--ranks-per-node", type=int, default=Cluster.ranks_per_node)
+def options(parser):
+    parser.add_argument("--ranks", type=int, default=Cluster.ranks, help="default: %(default)s")
+    parser.add_argument("--ranks-per-node", type=int, default=Cluster.ranks_per_node, help="default: %(default)s")
     parser.add_argument(
-        "--rank-operations", type=int, metavar="N", help="operations of a rank where each node has one Python"
+        "--rank-operations",
+        type=int,
+        default=RANK_OF_A_NODE,
+        metavar="N",
+        help="operations of a rank where each node has one Python (default: %(default)s)",
     )
-    chosen = parser.parse_args()
-    found = read(chosen.stored) if chosen.stored else dict(counted(chosen.build.resolve()))
-    if chosen.output:
-        chosen.output.write_text(json.dumps({name: asdict(each) for name, each in found.items()}, indent=1) + "\n")
-    number = chosen.rank_operations
-    rank = None if number is None else Counts(number, number, number, found[NO_LOAD].cpu)
-    print("\n".join(table(starts_of(found, rank), cluster=Cluster(chosen.ranks, chosen.ranks_per_node))))
 
 
-def read(file: Path) -> dict[str, Counts]:
-    """Counts that ``--output`` has written."""
-    return {name: Counts(**each) for name, each in json.loads(file.read_text()).items()}
+def apply(chosen, found):
+    found["cluster"] = {
+        "ranks": chosen.ranks, "ranks_per_node": chosen.ranks_per_node, "rank_operations": chosen.rank_operations
+    }
+
+
+def measure(chosen, keep):
+    with machine.described() as found:
+        found["counts"] = []
+        for name, each in counted(chosen.build.resolve()):
+            found["counts"].append({"program": name, **asdict(each)})
+            keep(found)
+    return found
+
+
+def markdown(found):
+    rows = {row["program"]: Counts(*(row[each.name] for each in fields(Counts))) for row in found["counts"]}
+    ranks, ranks_per_node, operations = found["cluster"].values()
+    cluster = Cluster(ranks, ranks_per_node)
+    return page("The start of many ranks", found, table(*times(starts_of(rows, operations), cluster=cluster)))
 
 
 def counted(build: Path) -> Iterator[tuple[str, Counts]]:
     """Count all programs."""
-    program, environment = build / "benchmarks" / "scale" / "bench_start", count.environment_of(sys.executable)
-    commands = {**environment, "PYTHONPATH": str(ROOT / "python"), "ftn_pytorch_ROOT": str(build)}
+    program, environment = machine.program_of(build, "scale", "bench_start"), count.environment_of(sys.executable)
+    commands = {**environment, "PYTHONPATH": machine.package_of(build), "ftn_pytorch_ROOT": str(build)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         yield NO_LOAD, count.counts([program], environment)
@@ -96,6 +102,3 @@ def saved_model(folder: Path) -> Path:
     torch.jit.save(torch.jit.script(torch.nn.Linear(3, 3)), str(folder / "net.pt"))
     return folder / "net.pt"
 
-
-if __name__ == "__main__":
-    main()

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What the numbers are measured on and with, and what is the same for every process that measures."""
+"""What results are measured on and with, and what is the same for every process that measures."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 # Whether glibc gives large blocks back to the system, and takes a page fault for each page of the next one, depends on
 # what a process has freed before. So one process may take 1.4 times longer than another one for the same network. With
@@ -61,6 +64,27 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
     return found
+
+
+@contextlib.contextmanager
+def described() -> Iterator[dict[str, Any]]:
+    """The part of a document that says where it was measured: yielded before, and complete after."""
+    found: dict[str, Any] = {"machine": describe_machine(), "versions": versions()}
+    yield found
+    found["machine"]["load_after"] = load()
+
+
+def program_of(build: Path, name: str, program: str) -> Path:
+    """A built program of a benchmark. FileNotFoundError with what builds it."""
+    file = build.resolve() / "benchmarks" / name / program
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no {file}: cmake --build {build} --target {program}")
+    return file
+
+
+def package_of(build: Path) -> str:
+    """The folder of the Python package of a build."""
+    return str(build.resolve() / "share" / "ftn_pytorch" / "python")
 
 
 def build_type(build: Path) -> str:

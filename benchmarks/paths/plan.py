@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is measured: cases with their sizes, paths, and how long each may take."""
+"""What is measured: cases with their sizes, and paths."""
 
 from __future__ import annotations
 
@@ -86,30 +86,3 @@ CASES = {
     "train_polynomial": CasePlan((1024,), "batch", "Step of gradient descent, network 1-32-32-1", 1024),
 }
 
-
-@dataclass(frozen=True)
-class Effort:
-    """How long one path may measure one size.
-
-    seconds: aim for all rounds together; rounds: turns that each path takes; samples: at most in one turn;
-    sample_ns: shorter calls are measured several at a time; creations: how often a model is loaded once more; starts:
-    processes that are started for nothing but their first call
-    """
-
-    seconds: float = 0.9
-    rounds: int = 15
-    samples: int = 400
-    sample_ns: float = 5000
-    creations: int = 5
-    starts: int = 5
-
-
-FULL = Effort()
-QUICK = Effort(seconds=0.01, rounds=2, samples=5, creations=1, starts=1)
-
-
-def turn(call_ns: float, effort: Effort) -> tuple[int, int]:
-    """Samples in one turn and calls in one sample, for a call that takes ``call_ns``."""
-    calls = max(1, round(effort.sample_ns / max(call_ns, 1)))
-    budget = effort.seconds * 1e9 / effort.rounds
-    return max(1, min(effort.samples, int(budget / (calls * max(call_ns, 1))))), calls
