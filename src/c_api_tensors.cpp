@@ -56,7 +56,7 @@ fpt_status fpt_tensor_info(fpt_tensor tensor, int32_t* dtype, int32_t* rank, int
 fpt_status fpt_tensor_data(fpt_tensor tensor, int32_t dtype, int32_t rank, void** data, int64_t extents[],
                            int64_t strides[]) {
   return guard_call([&] {
-    const TensorPtr held = tensor_at(tensor);
+    const TensorPtr held = named_at(tensor);
     const Array array = held->array();
     require_pointer(array, dtype, rank, "the tensor");
     hand_out_memory(array, data, extents, strides);
@@ -117,10 +117,7 @@ void fpt_tensor_fail(fpt_tensor* tensor, fpt_status status) {
 }
 
 fpt_status fpt_tensor_gradient(fpt_tensor tensor, fpt_tensor* gradient) {
-  return guard([&] {
-    const TensorPtr source = tensor_at(tensor);
-    store_tensor(gradient, engine_of(*source).gradient_of(source));
-  });
+  return guard([&] { store_tensor(gradient, Tensor::of_gradient(named_at(tensor))); });
 }
 
 fpt_status fpt_tensor_copy(fpt_tensor tensor, fpt_arg* output, int32_t cast) {

@@ -7,6 +7,7 @@
 #include "base/program_libraries.hpp"
 #include "ftn_pytorch.h"
 #include "node/node_worker.hpp"
+#include "observe/choice.hpp"
 #include "observe/log.hpp"
 #include "python/interpreter.hpp"
 #include "python/lock_keeper.hpp"
@@ -47,6 +48,8 @@ PyObject* make_module() {
   module.def(
       "log", [](int level, const std::string& text) { fpt::log(static_cast<fpt::LogLevel>(level), text); },
       py::arg("level"), py::arg("text"), "Write a line into the log of FTN_PYTORCH_LOG.");
+  module.def("writes_here", &fpt::writes_here, "Whether FTN_PYTORCH_LOG_RANKS lets this rank write.");
+  module.def("size_limit", &fpt::size_limit, py::arg("usual"), "Bytes that FTN_PYTORCH_LOG_LIMIT allows.");
   module.def("inherit", &fpt::inherit, py::arg("descriptor"), py::arg("stays_open"),
              "Whether a descriptor stays open in a forked child, whoever forks.");
   module.def(

@@ -56,7 +56,7 @@ fpt_module torch_module(bool same_layout) {
 
 bool layout_of(Args args) {
   for (const fpt_arg& arg : args)
-    if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle)->same_layout();
+    if (is_tensor_handle(arg.handle)) return named_at(arg.handle)->same_layout();
   return false;
 }
 

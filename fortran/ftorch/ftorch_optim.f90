@@ -51,16 +51,6 @@ contains
       optim%p = c_loc(something)
    end subroutine create
 
-   !> A setting, which is zero where it is absent
-   pure function number(setting) result(value)
-      !> Setting
-      real(real64), optional, intent(in) :: setting
-      real(real64) :: value
-
-      value = 0
-      if (present(setting)) value = setting
-   end function number
-
    !> A setting, or its default
    pure function number_or(setting, default) result(value)
       !> Setting
@@ -97,8 +87,9 @@ contains
       logical, optional, intent(in) :: nesterov
 
       call create(optim, "SGD", parameters, [torch_copy("lr", number_or(learning_rate, 1e-3_real64)), &
-         torch_copy("momentum", number(momentum)), torch_copy("dampening", number(dampening)), &
-         torch_copy("weight_decay", number(weight_decay)), torch_copy("nesterov", is_on(nesterov))])
+         torch_copy("momentum", number_or(momentum, 0.0_real64)), &
+         torch_copy("dampening", number_or(dampening, 0.0_real64)), &
+         torch_copy("weight_decay", number_or(weight_decay, 0.0_real64)), torch_copy("nesterov", is_on(nesterov))])
    end subroutine torch_optim_SGD
 
    !> Adam
@@ -116,7 +107,8 @@ contains
       !> Whether the largest mean of squares so far counts, default false
       logical, optional, intent(in) :: amsgrad
 
-      call create_adam(optim, "Adam", parameters, learning_rate, beta_1, beta_2, eps, number(weight_decay), amsgrad)
+      call create_adam(optim, "Adam", parameters, learning_rate, beta_1, beta_2, eps, &
+         number_or(weight_decay, 0.0_real64), amsgrad)
    end subroutine torch_optim_Adam
 
    !> Adam with a weight decay of its own

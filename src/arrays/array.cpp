@@ -37,6 +37,22 @@ bool has_plain_strides(const Array& array) noexcept {
                       [rest](int64_t stride) { return stride < 0 || (stride & rest) != 0; });
 }
 
+void make_strides_plain(Array& array) {
+  if (has_plain_strides(array)) return;
+  const auto size = static_cast<int64_t>(dtype_size(array.dtype));
+  for (int32_t i = 0; i < array.rank; ++i) {
+    int64_t& stride = array.strides[i];
+    if (stride >= 0 && stride % size == 0) continue;
+    if (array.extents[i] > 1 && stride >= 0)
+      fail(FPT_ERR_STRIDE, "the array has elements of ", size, " bytes every ", stride, " bytes, which torch tensors ",
+           "cannot express: copy it in the script (numpy.ascontiguousarray), or receive it with copy_to");
+    if (array.extents[i] > 1)
+      fail(FPT_ERR_STRIDE, "an axis runs backwards (negative stride), which torch tensors cannot express: pass ",
+           "torch_copy of the section, or the array itself and flip the tensor (torch.flip)");
+    stride = size;
+  }
+}
+
 bool same_shape(const Array& a, const Array& b) noexcept {
   return a.rank == b.rank && std::equal(a.extents, a.extents + a.rank, b.extents);
 }

@@ -48,6 +48,9 @@ bool is_contiguous(const Array& array) noexcept;
 bool has_negative_stride(const Array& array) noexcept;
 /// Whether torch can express all strides: none is negative, and each is a multiple of the element.
 bool has_plain_strides(const Array& array) noexcept;
+/// Make them so. The stride of a single element leads nowhere, but torch and models look at it: it becomes that of an
+/// element. FPT_ERR_STRIDE for an axis of several elements.
+void make_strides_plain(Array& array);
 bool same_shape(const Array& a, const Array& b) noexcept;
 /// The same elements, of the same type, shape and place.
 bool is_same_memory(const Array& a, const Array& b) noexcept;

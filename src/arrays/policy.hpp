@@ -21,15 +21,6 @@ constexpr uint64_t checked_calls = 2;
        " but not passed with torch_out: pass it so, or change a copy in the ", code, " (x = x.clone())");
 }
 
-/// A stride that torch cannot express, of an axis of several elements.
-[[noreturn]] inline void refuse_stride(int64_t stride, int64_t size) {
-  if (stride >= 0)
-    fail(FPT_ERR_STRIDE, "the array has elements of ", size, " bytes every ", stride, " bytes, which torch tensors ",
-         "cannot express: copy it in the script (numpy.ascontiguousarray), or receive it with copy_to");
-  fail(FPT_ERR_STRIDE, "an axis runs backwards (negative stride), which torch tensors cannot express: pass torch_copy ",
-       "of the section, or the array itself and flip the tensor (torch.flip)");
-}
-
 /// @param copy  what the script should keep: "x.clone()"
 inline void warn_of_kept(const std::string& argument, const std::string& function, const char* copy) {
   warn(concat(function, " kept ", argument, ", or a view of it, beyond the call. Its memory belongs to Fortran and ",

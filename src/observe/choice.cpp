@@ -12,11 +12,10 @@ namespace {
 
 constexpr const char *ranks_variable = "FTN_PYTORCH_LOG_RANKS", *limit_variable = "FTN_PYTORCH_LOG_LIMIT";
 constexpr std::string_view usual_limit = "100M";
-constexpr int64_t usual_bytes = int64_t{100} << 20;
 
 struct Choice {
   bool writes = true;
-  int64_t limit = usual_bytes;
+  std::optional<int64_t> limit;
 };
 
 Choice& choice() {
@@ -55,11 +54,10 @@ void read_ranks() {
 void read_limit() {
   const std::string_view text = value_of(limit_variable);
   if (text.empty()) return;
-  const std::optional<int64_t> bytes = bytes_of(text);
-  if (bytes) choice().limit = *bytes;
-  if (!bytes)
+  choice().limit = bytes_of(text);
+  if (!choice().limit)
     warn_of_job(concat(limit_variable, " is \"", text,
-                       "\": it must be a size such as \"100M\", or \"0\" for none, so the ", "usual limits hold"));
+                       "\": it must be a size such as \"100M\", or \"0\" for none, so the usual limits hold"));
 }
 
 }  // namespace
@@ -95,12 +93,11 @@ void read_choice() {
 }
 
 bool writes_here() noexcept { return choice().writes; }
-int64_t size_limit() noexcept { return choice().limit; }
+int64_t size_limit(int64_t usual) noexcept { return choice().limit.value_or(usual); }
 
 std::string end_at_limit(std::string_view what) {
-  const std::string_view given = value_of(limit_variable);
   return concat("the ", what, " ends here: it has the size of ", limit_variable, ", ",
-                bytes_of(given) ? given : usual_limit);
+                choice().limit ? value_of(limit_variable) : usual_limit);
 }
 
 }  // namespace fpt

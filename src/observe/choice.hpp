@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /// Which ranks write what observation finds, and how much of it: FTN_PYTORCH_LOG_RANKS and FTN_PYTORCH_LOG_LIMIT.
-/// As in python/ftn_pytorch/system/choice.py.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,9 @@ void read_choice();
 /// True if this rank writes. Before read_choice() all do.
 bool writes_here() noexcept;
 
-/// Bytes that the log may have, and as many the trace; no_limit for any number.
-int64_t size_limit() noexcept;
+/// Bytes that the log may have, as many the trace, and the recorded calls; no_limit for any number.
+/// @param usual  where the variable says nothing
+int64_t size_limit(int64_t usual = int64_t{100} << 20) noexcept;
 
 /// What is written when the limit is reached: "the log ends here: ...".
 std::string end_at_limit(std::string_view what);

@@ -25,7 +25,7 @@ class ValueTensor : public DirectTensor {
     later_.clear();
   }
 
-  Held now() override { return Held::borrowed(latest()); }
+  Held value() override { return Held::borrowed(latest()); }
   /// A pending conjugation or sign is carried out: the tensor is another one of torch afterwards.
   Array array() override {
     return translated([this] {
@@ -53,34 +53,6 @@ class ValueTensor : public DirectTensor {
   std::atomic<at::Tensor*> now_;
 };
 
-class GradientTensor : public DirectTensor {
- public:
-  explicit GradientTensor(TensorPtr source) : DirectTensor(source->same_layout()), source_(std::move(source)) {}
-  ~GradientTensor() override {
-    const CallerContext gpu;  // as above
-    latest_.reset();
-  }
-
-  Held now() override { return Held::owned(at::Tensor(present_gradient(*at_tensor_of(*source_)))); }
-  Array array() override {
-    return translated([this] {
-      at::Tensor found = plain(*now(), "the tensor");
-      const Array array = array_of_tensor(found, same_layout());
-      const std::lock_guard<std::mutex> lock(latest_mutex_);
-      std::swap(latest_, found);
-      return array;
-    });
-  }
-
- protected:
-  TensorPtr as_python() override { return python_engine().gradient_of(source_); }
-
- private:
-  const TensorPtr source_;
-  std::mutex latest_mutex_;
-  at::Tensor latest_;  // whose memory was handed out: torch may have another one already
-};
-
 at::Tensor turned(const Held& held, bool turns) {
   return turns && held->defined() ? reversed_view(*held) : at::Tensor(*held);
 }
@@ -102,18 +74,9 @@ TensorPtr tensor_of(at::Tensor tensor, bool same_layout) {
   return std::make_shared<ValueTensor>(std::move(tensor), same_layout);
 }
 
-const at::Tensor& present_gradient(const at::Tensor& tensor) {
-  const at::Tensor& gradient = tensor.grad();
-  if (!gradient.defined())
-    fail(FPT_ERR_ARGUMENT, "there is no gradient yet: call backward first, for a tensor with requires_grad");
-  return gradient;
-}
-
-TensorPtr gradient_of(TensorPtr source) { return std::make_shared<GradientTensor>(std::move(source)); }
-
 Held at_tensor_of(Tensor& tensor) {
   Tensor& known = tensor.in_torch();
-  return known.is_of_libtorch() ? static_cast<DirectTensor&>(known).now() : Held::owned(at::Tensor());
+  return known.is_of_libtorch() ? static_cast<DirectTensor&>(known).value() : Held::owned(at::Tensor());
 }
 
 at::Tensor at_tensor_of(Tensor& tensor, bool same_layout) {

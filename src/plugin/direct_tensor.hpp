@@ -21,8 +21,8 @@ class DirectTensor : public Tensor {
   bool is_of_libtorch() const noexcept override { return true; }
   Tensor& in_torch() override { return *this; }
   Tensor& in_python() override;
-  /// As it is now. FPT_ERR_ARGUMENT for a gradient that is not there.
-  virtual Held now() = 0;
+  /// As it is now.
+  virtual Held value() = 0;
 
  protected:
   using Tensor::Tensor;
@@ -36,14 +36,8 @@ class DirectTensor : public Tensor {
 
 [[nodiscard]] TensorPtr tensor_of(at::Tensor tensor, bool same_layout);
 
-/// The gradient that there is now. FPT_ERR_ARGUMENT where there is none.
-[[nodiscard]] const at::Tensor& present_gradient(const at::Tensor& tensor);
-/// Whatever gradient a tensor of libtorch has when this is used.
-[[nodiscard]] TensorPtr gradient_of(TensorPtr source);
-
 /// The tensor of libtorch that a tensor is now, or that is made of its memory, as long as the tensor lives; undefined
-/// for an object of Python that is of a class of its own, or no tensor. FPT_ERR_ARGUMENT for a gradient that is not
-/// there.
+/// for an object of Python that is of a class of its own, or no tensor.
 [[nodiscard]] Held at_tensor_of(Tensor& tensor);
 /// The same with the axes as in a layout.
 [[nodiscard]] at::Tensor at_tensor_of(Tensor& tensor, bool same_layout);

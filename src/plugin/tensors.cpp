@@ -7,7 +7,7 @@
 
 #include "arrays/arg.hpp"
 #include "arrays/device.hpp"
-#include "arrays/policy.hpp"
+#include "base/error.hpp"
 #include "plugin/stream.hpp"
 
 namespace fpt::direct {
@@ -30,17 +30,15 @@ struct Axes {
   at::IntArrayRef stride_list() const { return {strides.data(), rank}; }
 };
 
-/// Sizes, and strides in elements, in the order of the model. The stride of a single element leads nowhere, but models
-/// may ask for it; torch refuses to see a negative one, and scripts get that of an element in its place, too.
+/// Sizes, and strides in elements, in the order of the model.
 Axes axes_of(const Array& array, bool same_layout) {
-  const Array seen = same_layout ? array : reversed(array);
+  Array seen = same_layout ? array : reversed(array);
+  make_strides_plain(seen);
   const auto size = static_cast<int64_t>(dtype_size(array.dtype));
   Axes axes{{}, {}, static_cast<std::size_t>(array.rank)};
   for (std::size_t i = 0; i < axes.rank; ++i) {
-    const bool is_odd = seen.strides[i] < 0 || seen.strides[i] % size != 0;
-    if (is_odd && seen.extents[i] > 1) refuse_stride(seen.strides[i], size);
     axes.sizes[i] = seen.extents[i];
-    axes.strides[i] = is_odd ? 1 : seen.strides[i] / size;
+    axes.strides[i] = seen.strides[i] / size;
   }
   return axes;
 }

@@ -2,6 +2,7 @@
 /// The Python module `_ftn_pytorch_recording`: recorded functions that run without Python. It is an extension module of
 /// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
 /// Python binding.
+#include "base/release.hpp"
 #include "recording/description.hpp"
 #include "recording/device_graphs_in_python.hpp"
 #include "recording/saved_file.hpp"
@@ -309,11 +310,10 @@ void take_part_in_collection(PyHeapTypeObject* heap_type) {
   };
 }
 
-/// Of its minor version: the loader takes another one, and the process crashes later.
+/// The loader takes another one, and the process crashes later.
 void require_torch_of_the_build() {
   const auto found = py::cast<std::string>(py::str(py::module_::import("torch").attr("__version__")));
-  const std::string minor = std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR) + ".";
-  if (found.compare(0, minor.size(), minor) != 0)
+  if (!fits_torch(TORCH_VERSION, found))
     throw py::import_error("it was built for torch " TORCH_VERSION ", and this is torch " + found);
 }
 

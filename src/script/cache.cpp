@@ -47,47 +47,37 @@ uint64_t SlotCache::key_of(const Array& array, uint64_t head) noexcept {
 }
 
 SlotCache::Entry* SlotCache::find(const Array& array, uint64_t head, uint64_t key) noexcept {
-  const auto is_it = [&](const Entry& entry) {
-    return entry.head == head && entry.array.data == array.data && entry.array.device == array.device &&
-           has_axes(entry.array, array.rank, array.extents, array.strides);
-  };
-  for (std::size_t i = 0; i < max_recent; ++i)
-    if (recent_keys_[i] == key && is_it(recent_[i])) return &recent_[i];
-  const auto found = lasting_by_key_.find(key);
-  return found != lasting_by_key_.end() && is_it(*found->second) ? found->second : nullptr;
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return nullptr;
+  Entry& entry = *found->second;
+  const bool is_it = entry.head == head && entry.array.data == array.data && entry.array.device == array.device &&
+                     has_axes(entry.array, array.rank, array.extents, array.strides);
+  return is_it ? &entry : nullptr;
 }
 
-SlotCache::Entry& SlotCache::add_lasting(uint64_t key) {
-  const bool has_room = lasting_.size() < max_lasting;
-  Entry& entry = has_room ? lasting_.emplace_back() : lasting_[oldest_lasting_++ % max_lasting];
-  lasting_by_key_.erase(entry.key);
-  entry.key = key;
-  lasting_by_key_[key] = &entry;
-  return entry;
-}
-
-SlotCache::Entry& SlotCache::add(uint64_t key) {
+bool SlotCache::deserves_place(uint64_t key) {
+  if (entries_.size() < few) return true;
   if (remembered_.empty()) remembered_.resize(max_remembered);
   uint64_t& remembered = remembered_[key % max_remembered];
-  const bool comes_again = remembered == key;
+  if (remembered == key) return entries_.size() < max_entries || ++declined_ % 16 == 0;
   // by chance, or two arrays of one place that take turns would make each other forgotten for ever
   chance_ = chance_ * 6364136223846793005 + 1442695040888963407;
   if (remembered == 0 || chance_ >> 63 != 0) remembered = key;
-  // where more arrays come again than have room, taking places from each other would only cost
-  const bool has_room = lasting_.size() < max_lasting || (comes_again && ++declined_ % 16 == 0);
-  if (comes_again && has_room) return add_lasting(key);
-  const std::size_t place = next_recent_++ % max_recent;
-  recent_keys_[place] = key;
-  return recent_[place];
+  return false;
+}
+
+SlotCache::Entry& SlotCache::add(uint64_t key) {
+  const bool has_room = entries_.size() < max_entries;
+  Entry& entry = has_room ? entries_.emplace_back() : entries_[oldest_++ % max_entries];
+  by_key_.erase(entry.key);
+  entry.key = key;
+  by_key_[key] = &entry;
+  return entry;
 }
 
 void SlotCache::forget(const PyObject* object) noexcept {
-  const auto forget_among = [object](auto& entries) {
-    for (Entry& entry : entries)
-      if (entry.made.object.get() == object) entry.head = no_head;
-  };
-  forget_among(recent_);
-  forget_among(lasting_);
+  for (Entry& entry : entries_)
+    if (entry.made.object.get() == object) entry.head = no_head;
 }
 
 Ref SlotCache::get(const Array& array, const ScriptForm& form) {
@@ -103,6 +93,7 @@ Ref SlotCache::get(const Array& array, const ScriptForm& form) {
   made.may_be_referred_to = form.may_be_referred_to;
   const Ref object = made.object;
   if (changes_ != changes) known = find(array, head, key);  // making it ran Python code that came back here
+  if (!known && !deserves_place(key)) return object;
   ++changes_;
   Entry& entry = known ? *known : add(key);
   entry.array = array;

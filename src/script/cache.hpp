@@ -35,9 +35,8 @@ struct ScriptForm {
 
 /// Objects kept for one argument position of one function: making a tensor costs 0.25 us, finding it here 0.02 us.
 ///
-/// Bounded. An array that is new has a place among a few, so objects of arrays that never come again die while they are
-/// still in the processor's cache, which is three times as fast as later. One that comes a second time gets a lasting
-/// place among many; the oldest of those goes.
+/// Bounded. Beyond the first few, an array gets a place when it comes a second time, so objects of arrays that never
+/// come again die while they are still in the processor's cache, which is three times as fast as later.
 ///
 /// Only objects on the memory of the caller are kept. A copy may not be used twice: a script may hold on to its memory
 /// in ways that no count shows, such as x.numpy().
@@ -62,16 +61,16 @@ class SlotCache {
   /// Never use an object again.
   void forget(const PyObject* object) noexcept;
 
-  static constexpr std::size_t max_lasting = 1024;  // enough for a program that calls once per block of columns
+  static constexpr std::size_t max_entries = 1024;  // enough for a program that calls once per block of columns
 
  private:
   static constexpr uint64_t no_head = ~uint64_t{0};
-  static constexpr std::size_t max_recent = 16, max_remembered = 2048;
+  static constexpr std::size_t few = 16, max_remembered = 2048;
 
   struct Entry {
     Array array;              // what the caller described
     uint64_t head = 0;        // of the arguments that describe it so
-    uint64_t key = 0;         // hash of both, of an entry with a lasting place
+    uint64_t key = 0;         // hash of both
     Entry* following = this;  // the one that was used after it: programs walk through their blocks in order
     ArrayObject made;
     Array script;  // the array in the order of the script
@@ -104,17 +103,16 @@ class SlotCache {
 
   static uint64_t key_of(const Array& array, uint64_t head) noexcept;
   Entry* find(const Array& array, uint64_t head, uint64_t key) noexcept;
-  /// A place for an array that has none, taken from another one if need be.
+  /// Whether an array is to have a place: once that comes again, unless more of these come than have room.
+  bool deserves_place(uint64_t key);
+  /// A place for an array that has none, taken from the oldest one if need be.
   Entry& add(uint64_t key);
-  Entry& add_lasting(uint64_t key);
 
-  uint64_t recent_keys_[max_recent] = {};  // close together for the search
-  Entry recent_[max_recent];
-  std::deque<Entry> lasting_;
-  std::unordered_map<uint64_t, Entry*> lasting_by_key_;
+  std::deque<Entry> entries_;
+  std::unordered_map<uint64_t, Entry*> by_key_;
   std::vector<uint64_t> remembered_;  // keys of arrays that were new, each at the place that its last bits name
   Entry *last_ = nullptr, *expected_ = nullptr;
-  std::size_t next_recent_ = 0, oldest_lasting_ = 0, declined_ = 0;
+  std::size_t oldest_ = 0, declined_ = 0;
   uint64_t changes_ = 0, chance_ = 0;
 };
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "arrays/policy.hpp"
 #include "base/cuda_driver.hpp"
+#include "base/error.hpp"
 #include "observe/observe.hpp"
 #include "python/interpreter.hpp"
 #include "python/ownership.hpp"
@@ -108,13 +108,8 @@ ArrayObject make_numpy(const Array& array, std::shared_ptr<void> owned, bool rea
 
 ArrayObject make_torch(const Array& array, std::shared_ptr<void> owned) {
   if (!has_plain_strides(array)) {
-    const auto size = static_cast<int64_t>(dtype_size(array.dtype));
-    Array plain = array;  // the stride of a single element is never used, but torch refuses to see a negative one
-    for (int i = 0; i < array.rank; ++i)
-      if (array.strides[i] < 0 || array.strides[i] % size != 0) {
-        if (array.extents[i] > 1) refuse_stride(array.strides[i], size);
-        plain.strides[i] = size;
-      }
+    Array plain = array;
+    make_strides_plain(plain);
     return make_torch(plain, std::move(owned));
   }
   require_alignment(array);

@@ -38,7 +38,7 @@ void ArgumentList::clear() noexcept {
 
 HeldArguments::HeldArguments(const ArgumentList& list) : args_(list.args_) {
   for (const fpt_arg& arg : args_)
-    if (is_tensor_handle(arg.handle)) tensors_.push_back(tensor_at(arg.handle));
+    if (is_tensor_handle(arg.handle)) tensors_.push_back(named_at(arg.handle));
 }
 
 ArgumentList& wrap_at(int64_t handle) { return wraps().at(handle); }

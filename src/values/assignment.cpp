@@ -141,11 +141,7 @@ void note_written(const TensorPtr& target) noexcept {
   }
 }
 
-TensorPtr gradient_now(const TensorPtr& tensor) {
-  TorchValue found = call_torch("Tensor.grad.__get__", {{tensor}}, tensor->same_layout());
-  auto* gradient = std::get_if<TensorPtr>(&found);
-  return gradient ? std::move(*gradient) : nullptr;
-}
+TensorPtr gradient_now(const TensorPtr& tensor) { return engine_of(*tensor).gradient_of(*tensor); }
 
 TensorPtr present_gradient(const TensorPtr& tensor) {
   if (TensorPtr gradient = gradient_now(tensor)) return gradient;

@@ -46,8 +46,8 @@ class Engine {
   /// Let `use` have the address of the at::Tensor of a tensor, as long as it runs. It is not called for a tensor of a
   /// class of its own, and for what is none of torch.
   virtual void with_address(Tensor& tensor, const std::function<void(void* address)>& use) = 0;
-  /// Whatever gradient `tensor` has when this is used.
-  virtual TensorPtr gradient_of(TensorPtr tensor) = 0;
+  /// The gradient that `tensor` has now; null without one.
+  virtual TensorPtr gradient_of(Tensor& tensor) = 0;
   /// Number of the latest tensor on memory of the caller.
   virtual uint64_t last_on_memory() noexcept = 0;
   /// Whether a tensor lies in memory of the caller of which a tensor was made after the one of that number.

@@ -34,13 +34,13 @@ class FortranCall {
   TensorPtr tensor(int32_t index) const {
     const fpt_arg& arg = input(index);
     if (is_value(arg)) refuse(index, "a tensor");
-    TensorPtr tensor = turned(Tensor::of_arg(arg, same_layout_));
+    TensorPtr tensor = tensor_of(arg);
     return is_tensor_handle(arg.handle) ? tensor : call_for_tensor("Tensor.clone", {{tensor}}, same_layout_);
   }
   /// A tensor, or an array, whose elements are read before the call ends.
   TensorPtr read(int32_t index) const {
     if (is_value(input(index))) refuse(index, "a tensor or an array");
-    return turned(Tensor::of_arg(input(index), same_layout_));
+    return tensor_of(input(index));
   }
   bool is_single(int32_t index) const { return is_value(input(index)); }
   /// A number, logical or text.
@@ -101,7 +101,8 @@ class FortranCall {
   [[noreturn]] static void refuse(int32_t index, const char* wanted) {
     fail(FPT_ERR_ARGUMENT, "argument ", index + 1, " must be ", wanted);
   }
-  TensorPtr turned(TensorPtr tensor) const {
+  TensorPtr tensor_of(const fpt_arg& arg) const {
+    TensorPtr tensor = is_tensor_handle(arg.handle) ? tensor_at(arg.handle) : Tensor::of_arg(arg, same_layout_);
     return tensor->same_layout() == same_layout_ ? std::move(tensor) : reversed_view(tensor, same_layout_);
   }
 

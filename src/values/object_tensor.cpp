@@ -81,33 +81,6 @@ class ObjectTensor : public PythonTensor {
   Held object_;
 };
 
-class GradientTensor : public PythonTensor {
- public:
-  explicit GradientTensor(TensorPtr source) : PythonTensor(source->same_layout()), source_(std::move(source)) {}
-
-  Array array() override {
-    const InterpreterLock gil;
-    const Ref known = object();
-    Ref shown = known;
-    const Array array = turned(look_into(shown));
-    if (shown.get() != known.get() && object().get() != known.get()) return this->array();  // as above
-    if (shown.get() != known.get() && PyObject_SetAttrString(torch_object_of(*source_).get(), "grad", shown.get()) != 0)
-      throw_python_error("a gradient");
-    latest_.set(std::move(shown));
-    return array;
-  }
-  Ref object() override {
-    Ref gradient = checked(PyObject_GetAttrString(torch_object_of(*source_).get(), "grad"), "a gradient");
-    if (gradient.get() == Py_None)
-      fail(FPT_ERR_ARGUMENT, "there is no gradient yet: call backward first, for a tensor with requires_grad");
-    return gradient;
-  }
-
- private:
-  const TensorPtr source_;
-  Held latest_;  // whose memory was handed out: torch may have another one already
-};
-
 PythonTensor& python_tensor(Tensor& tensor) { return static_cast<PythonTensor&>(tensor.in_python()); }
 
 }  // namespace
@@ -134,7 +107,5 @@ Ref torch_object_of(Tensor& tensor) { return python_tensor(tensor).torch_object(
 TensorPtr tensor_of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout) {
   return object_tensor(make_array(Framework::torch, seen, std::move(owner), false).object, same_layout);
 }
-
-TensorPtr tensor_of_gradient(TensorPtr source) { return std::make_shared<GradientTensor>(std::move(source)); }
 
 }  // namespace fpt

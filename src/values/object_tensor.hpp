@@ -23,6 +23,5 @@ Ref torch_object_of(Tensor& tensor);
 
 /// See Engine.
 TensorPtr tensor_of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout);
-TensorPtr tensor_of_gradient(TensorPtr source);
 
 }  // namespace fpt

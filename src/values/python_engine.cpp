@@ -184,7 +184,12 @@ class PythonEngine : public Engine {
     if (void* address = address_of_object(object.get())) use(address);
   }
 
-  TensorPtr gradient_of(TensorPtr tensor) override { return tensor_of_gradient(std::move(tensor)); }
+  TensorPtr gradient_of(Tensor& tensor) override {
+    ensure_started();
+    const InterpreterLock gil;
+    Ref gradient = attribute(torch_object_of(tensor), "grad");
+    return gradient.get() == Py_None ? nullptr : tensor_of_object(std::move(gradient), tensor.same_layout());
+  }
 
   uint64_t last_on_memory() noexcept override { return dlpack::last_serial(); }
   bool is_on_memory(Tensor& tensor, uint64_t after) override {

@@ -151,7 +151,7 @@ void leave_scope(const int64_t* home) {
 
 void keep_in_scope(int64_t scope, int64_t tensor) {
   open_scope(scope);
-  tensor_at(tensor);
+  named_at(tensor);
   std::vector<Scope>& scopes = open_scopes();
   const std::size_t place = place_of(scope);
   for (std::size_t i = scopes.size(); i-- > place;) {

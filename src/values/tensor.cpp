@@ -104,10 +104,16 @@ TensorPtr holding_memory(const TensorPtr& tensor) {
   return call_for_tensor("Tensor.detach", {{tensor}}, tensor->same_layout());
 }
 
-TensorPtr tensor_at(int64_t handle) {
+TensorPtr named_at(int64_t handle) {
   const TensorPtr& tensor = tensors().at(handle).tensor;
   if (const Error* failure = tensor->failure()) throw Error(*failure);
   return tensor;
+}
+
+TensorPtr tensor_at(int64_t handle) {
+  const TensorPtr& tensor = tensors().at(handle).tensor;
+  TensorPtr now = tensor->now();
+  return now ? now : tensor;
 }
 
 TensorPtr find_tensor(int64_t handle) noexcept {
@@ -156,8 +162,7 @@ void assign_tensor(int64_t* left, int64_t right) {
     *left = value ? insert_result(value) : right;  // no tensor, or one that is gone: using it says so
     return;
   }
-  tensor_at(right);
-  write_through(target, value);
+  write_through(target, tensor_at(right));
 }
 
 bool is_bound(int64_t handle) noexcept {
@@ -185,7 +190,7 @@ void end_owner(int64_t* home) {
 }
 
 fpt_arg tensor_argument(int64_t handle) {
-  tensor_at(handle);
+  named_at(handle);
   fpt_arg arg = argument_of({});
   arg.handle = handle;
   return arg;

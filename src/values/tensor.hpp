@@ -33,6 +33,8 @@ class Tensor {
   static TensorPtr of_memory(const Array& seen, std::shared_ptr<void> owner, bool same_layout);
   /// Using it fails with `error`.
   static TensorPtr of_failure(const Error& error);
+  /// Whatever gradient `source` has when this is used.
+  static TensorPtr of_gradient(TensorPtr source);
 
   virtual ~Tensor() = default;
   Tensor(const Tensor&) = delete;
@@ -40,6 +42,8 @@ class Tensor {
 
   /// What an operation failed with whose result this is, else null.
   virtual const Error* failure() const noexcept { return nullptr; }
+  /// For a gradient the tensor that it is now, else null. FPT_ERR_ARGUMENT where there is none.
+  virtual TensorPtr now() { return nullptr; }
   /// Memory of the caller, which torch has not replaced.
   virtual bool is_of_caller() { return false; }
   /// Memory of which no tensor of torch was made: needs no torch.
@@ -49,8 +53,7 @@ class Tensor {
   bool same_layout() const noexcept { return same_layout_; }
 
   /// Memory as it is now, axes in the order of Fortran. It is there until torch gives the tensor other memory, and not
-  /// longer than the tensor. FPT_ERR_ARGUMENT for a gradient that is not there, FPT_ERR_RANK for more than
-  /// FPT_MAX_RANK axes.
+  /// longer than the tensor. FPT_ERR_RANK for more than FPT_MAX_RANK axes.
   virtual Array array() = 0;
   /// Of plain memory; null for memory of the caller, and for all else.
   virtual std::shared_ptr<void> owner() const { return nullptr; }
@@ -77,8 +80,11 @@ class Tensor {
 /// another: for what outlives the call.
 [[nodiscard]] TensorPtr holding_memory(const TensorPtr& tensor);
 
-/// FPT_ERR_NOT_LOADED, FPT_ERR_FREED, and what an operation failed with whose result this is.
+/// What a handle names now. FPT_ERR_NOT_LOADED, FPT_ERR_FREED, what an operation failed with whose result this is,
+/// FPT_ERR_ARGUMENT for a gradient that is not there.
 TensorPtr tensor_at(int64_t handle);
+/// The same where a gradient stays what it will be when it is used.
+TensorPtr named_at(int64_t handle);
 /// What a handle names, a failure included; null for nothing.
 [[nodiscard]] TensorPtr find_tensor(int64_t handle) noexcept;
 /// Whether a handle names anything but a failure.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-/// The kinds of tensors that need no engine: memory, and failures. Knows nothing of Python.
+/// The kinds of tensors that need no engine: memory, gradients, and failures. Knows nothing of Python.
 #include <atomic>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
 #include "arrays/scalar.hpp"
+#include "values/assignment.hpp"
 #include "values/engine.hpp"
 #include "values/tensor.hpp"
 
@@ -63,6 +64,7 @@ class FailureTensor : public Tensor {
   explicit FailureTensor(const Error& error) : Tensor(false), error_(error) {}
 
   const Error* failure() const noexcept override { return &error_; }
+  TensorPtr now() override { throw Error(error_); }
   Array array() override { throw Error(error_); }
   Tensor& in_torch() override { throw Error(error_); }
 
@@ -70,11 +72,34 @@ class FailureTensor : public Tensor {
   const Error error_;
 };
 
+class GradientTensor : public Tensor {
+ public:
+  explicit GradientTensor(TensorPtr source) : Tensor(source->same_layout()), source_(std::move(source)) {}
+
+  TensorPtr now() override { return present_gradient(source_); }
+  Array array() override { return latest().array(); }
+  Tensor& in_torch() override { return latest().in_torch(); }
+
+ private:
+  /// Held until the next question: its memory may be handed out, and torch may have another gradient already.
+  Tensor& latest() {
+    TensorPtr found = now();
+    Tensor& tensor = *found;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::swap(latest_, found);
+    return tensor;
+  }
+
+  const TensorPtr source_;
+  std::mutex mutex_;
+  TensorPtr latest_;
+};
+
 }  // namespace
 
 TensorPtr Tensor::of_arg(const fpt_arg& arg, bool same_layout) {
   require_described(arg, "the array");
-  if (is_tensor_handle(arg.handle)) return tensor_at(arg.handle);
+  if (is_tensor_handle(arg.handle)) return named_at(arg.handle);
   if (arg.dtype == FPT_TEXT) fail(FPT_ERR_KIND, "a string cannot become a tensor: pass it with torch_in");
   if (is_value(arg)) {
     std::shared_ptr<void> owner = allocate(sizeof arg.u.value);
@@ -97,5 +122,7 @@ TensorPtr Tensor::of_memory(const Array& seen, std::shared_ptr<void> owner, bool
 }
 
 TensorPtr Tensor::of_failure(const Error& error) { return std::make_shared<FailureTensor>(error); }
+
+TensorPtr Tensor::of_gradient(TensorPtr source) { return std::make_shared<GradientTensor>(std::move(source)); }
 
 }  // namespace fpt

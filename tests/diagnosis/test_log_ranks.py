@@ -3,10 +3,6 @@
 
 import json
 
-import pytest
-
-from ftn_pytorch.system import choice
-
 WRITING = {"LOG": "info", "LOG_FILE": "log.%r", "PROFILE": "profile.%r", "TRACE": "trace.%r", "RECORD": "calls.%r"}
 
 
@@ -51,25 +47,3 @@ def test_recorded_calls_end_at_the_limit(run, script, tmp_path) -> None:
     folders = sorted(path.name for path in (tmp_path / "calls").glob("call-*"))
     assert folders == ["call-0001", "call-0002"]
     assert all((tmp_path / "calls" / each / "result.json").exists() for each in folders)
-
-
-@pytest.mark.parametrize("text", ["0,100-103", "7", "5-5,2", "", ",", "1,", "-3", "3-", "5-4", "a", "1 ", "1-2-3"])
-def test_lists_are_read_as_the_library_reads_them(text) -> None:
-    """The same ones are in tests/cpp/observe/test_choice.cpp."""
-    found = {"0,100-103": [0, 100, 101, 102, 103], "7": [7], "5-5,2": [2, 5]}.get(text)
-    listed = [choice.is_in_list(text, number) for number in range(120)]
-    assert listed == ([None] * 120 if found is None else [number in found for number in range(120)])
-
-
-def test_sizes_are_read_as_the_library_reads_them() -> None:
-    sizes = {"1000": 1000, "64K": 65536, "100M": 104857600, "2G": 2147483648, "0": (1 << 63) - 1}
-    wrong = ["", "M", "-1", "1.5G", "10k", "10 M", "10MB", "9999999999G"]
-    assert {text: choice.bytes_of(text) for text in [*sizes, *wrong]} == {**sizes, **dict.fromkeys(wrong)}
-
-
-def test_a_script_without_the_library_is_told_of_a_wrong_list(monkeypatch) -> None:
-    monkeypatch.setenv("FTN_PYTORCH_LOG_RANKS", "1;2")
-    with pytest.warns(match='FTN_PYTORCH_LOG_RANKS is "1;2": it must be ranks such as'):
-        assert choice.writes_here()
-    monkeypatch.setenv("FTN_PYTORCH_LOG_LIMIT", "lots")
-    assert choice.size_limit(7) == 7

@@ -54,7 +54,7 @@ def test_replay_gives_the_same(load, recorder, tmp_path, monkeypatch, capsys):
 
 
 def test_no_call_is_recorded_beyond_the_limit(load, tmp_path, monkeypatch):
-    monkeypatch.setenv("FTN_PYTORCH_LOG_LIMIT", "1K")
+    monkeypatch.setattr(call_recorder, "USUAL_LIMIT", 1024)
     made = call_recorder.Recorder(tmp_path / "calls", 5)
     monkeypatch.setattr(call_recorder, "recorder", lambda: made)
     runner = load(NOISE)

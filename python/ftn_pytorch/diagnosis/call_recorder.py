@@ -32,7 +32,7 @@ from typing import Any
 
 from .._version import __version__
 from ..errors import summary
-from ..system import choice, launcher, log, process
+from ..system import launcher, log, process
 from ..values import is_tensor, random_states, results
 from .call_files import CallWriter
 
@@ -69,7 +69,8 @@ class Recorder:
         self.ended = False
         self._folder = folder
         self._limit = limit
-        self._bytes_left = choice.size_limit(USUAL_LIMIT)
+        library = process.host()
+        self._bytes_left = library.size_limit(USUAL_LIMIT) if library else USUAL_LIMIT
         self._calls = 0
         self._modules = 0
         # a runner that is freed leaves its id to another one
@@ -166,7 +167,7 @@ class Recorder:
             self._limit = self._calls
             log.job_warning(
                 f"{VARIABLE}: no call is recorded after number {self._calls}, "
-                f"the next one goes beyond {choice.LIMIT_VARIABLE}"
+                "the next one goes beyond FTN_PYTORCH_LOG_LIMIT"
             )
             return None
         self._calls += 1
@@ -233,7 +234,8 @@ def recorder() -> Recorder | None:
         return _recorder
     _tried = True
     name = os.environ.get(VARIABLE, "")
-    if name in ("", "0") or not choice.writes_here():
+    library = process.host()
+    if name in ("", "0") or (library and not library.writes_here()):
         return None
     try:
         import numpy  # noqa: F401

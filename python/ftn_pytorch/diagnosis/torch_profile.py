@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import summary
 from ..ranks import own_rank
-from ..system import choice, launcher, log, process
+from ..system import launcher, log, process
 
 VARIABLE = "FTN_PYTORCH_TORCH_PROFILE"
 CALLS_VARIABLE = "FTN_PYTORCH_TORCH_PROFILE_CALLS"
@@ -146,7 +146,7 @@ def _profile(folder: str) -> Profile | None:
 def ranges(name: str) -> tuple[Callable[[], None], Callable[[], None]] | None:
     """Functions for the begin and the end of a call, or None: not wanted, not possible, or torch is not imported."""
     folder = os.environ.get(VARIABLE, "")
-    if folder in ("", "0") or "torch" not in sys.modules or not choice.writes_here():
+    if folder in ("", "0") or "torch" not in sys.modules:
         return None
     profile = _profile(folder)
     return None if profile is None else (functools.partial(profile.push, name), profile.pop)

@@ -124,7 +124,10 @@ class DirectEngine : public Engine {
     if (held->defined()) use(const_cast<at::Tensor*>(&*held));
   }
 
-  TensorPtr gradient_of(TensorPtr tensor) override { return direct::gradient_of(std::move(tensor)); }
+  TensorPtr gradient_of(Tensor& tensor) override {
+    const at::Tensor& gradient = at_tensor_of(tensor)->grad();
+    return gradient.defined() ? direct::tensor_of(gradient, tensor.same_layout()) : nullptr;
+  }
 
   uint64_t last_on_memory() noexcept override { return latest_on_memory; }
   bool is_on_memory(Tensor& tensor, uint64_t after) override {

@@ -44,8 +44,6 @@ c10::IValue requires_grad(FunctionCall& call, const std::string&) { return call.
 
 c10::IValue strides(FunctionCall& call, const std::string&) { return call.only_tensor().strides(); }
 
-c10::IValue gradient(FunctionCall& call, const std::string&) { return call.only_tensor().grad(); }
-
 c10::IValue set_gradient(FunctionCall& call, const std::string&) {
   if (call.count() != 2 || !call.values[1].isNone()) throw NotHere();
   call.tensor(0).mutable_grad().reset();
@@ -68,7 +66,6 @@ struct Entry {
 
 constexpr Entry own_functions[] = {{"Tensor.__str__", text_of_tensor},
                                    {"Tensor.backward", backward},
-                                   {"Tensor.grad.__get__", gradient},
                                    {"Tensor.grad.__set__", set_gradient},
                                    {"Tensor.requires_grad.__get__", requires_grad},
                                    {"Tensor.stride", strides},

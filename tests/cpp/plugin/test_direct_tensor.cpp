@@ -30,17 +30,6 @@ TEST(DirectTensor, AConjugatedTensorStaysForThoseWhoUseItWhenItsMemoryIsAskedFor
   EXPECT_EQ(direct::at_tensor_of(*tensor)->const_data_ptr(), first);
 }
 
-TEST(DirectTensor, AGradientIsTheOneThatThereIs) {
-  const at::Tensor source = at::tensor(std::vector<double>{1, 2}).set_requires_grad(true);
-  const TensorPtr gradient = direct::gradient_of(direct::tensor_of(source, false));
-  EXPECT_FAILS(outcome_of([&] { gradient->array(); }), FPT_ERR_ARGUMENT, "there is no gradient yet");
-  for (const double factor : {3.0, 5.0}) {
-    source.mutable_grad().reset();
-    source.mul(factor).sum().backward();
-    EXPECT_EQ(static_cast<const double*>(gradient->array().data)[1], factor);
-  }
-}
-
 TEST(DirectTensor, KeepsTheOwnerOfItsMemoryAsLongAsATensorOfTorchLives) {
   const auto memory = std::make_shared<std::vector<float>>(6);
   const std::weak_ptr<std::vector<float>> watched = memory;

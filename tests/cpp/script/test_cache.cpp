@@ -227,7 +227,7 @@ TEST(OutMutation, AnAttributeOfAnOutputIsGoneInTheNextCall) {
 /// More arrays of one shape than the cache holds.
 class Walk : public testing::TestWithParam<std::pair<const char*, const char*>> {
  protected:
-  static constexpr std::size_t blocks = SlotCache::max_lasting + 76;
+  static constexpr std::size_t blocks = SlotCache::max_entries + 76;
   std::vector<std::vector<double>> values = make_values();
 
   static std::vector<std::vector<double>> make_values() {
@@ -264,7 +264,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// What a script may keep of a tensor, and the sum of the array in what was kept.
 class Keep : public Walk {};
-static_assert(SlotCache::max_lasting == 1024, "1100 blocks in the expressions below");
+static_assert(SlotCache::max_entries == 1024, "1100 blocks in the expressions below");
 
 TEST_P(Keep, LeavesTheTensorWhereItIs) {
   test::CollectedWarnings ignored;
@@ -303,7 +303,7 @@ TEST_F(Walk, ArraysThatComeAgainKeepTheirObjects) {
   walk(8);
   EXPECT_EQ(script.number("len(again)"), 8) << "few arrays are known when they come for the second time";
   constexpr std::size_t many = 800;
-  static_assert(many < SlotCache::max_lasting);
+  static_assert(many < SlotCache::max_entries);
   for (int i = 0; i < 30; ++i) walk(many);
   walk(many);
   EXPECT_GT(script.number("len(again)"), 0.97 * many) << "many after some walks";
@@ -317,8 +317,8 @@ TEST_F(Walk, ObjectsOfArraysThatDoNotComeAgainDie) {
   EXPECT_LT(script.number("alive()"), 100);
   for (int i = 0; i < 30; ++i)
     for (std::size_t k = 0; k < blocks; ++k) ASSERT_OK(script.call("watch", {in(values[k], {2, 2})}, {}));
-  EXPECT_GT(script.number("alive()"), SlotCache::max_lasting - 200);
-  EXPECT_LT(script.number("alive()"), SlotCache::max_lasting + 100) << "bounded";
+  EXPECT_GT(script.number("alive()"), SlotCache::max_entries - 200);
+  EXPECT_LT(script.number("alive()"), SlotCache::max_entries + 100) << "bounded";
 }
 
 TEST(NumPyMutation, AnArrayOfWhichAViewWasKeptIsMadeAfresh) {

@@ -81,10 +81,11 @@ class FortranFunctions : public testing::TestWithParam<int32_t> {
     return wanted;
   }
   void want_gradients(fpt_tensor tensor) { EXPECT_OK(call("fortran.set_requires_grad", {of(tensor), in(true)})); }
-  Doubles gradient(fpt_tensor tensor) {
+  fpt_tensor gradient_of(fpt_tensor tensor) {
     EXPECT_EQ(fpt_tensor_gradient(tensor, &made()), FPT_OK);
-    return values(made_.back());
+    return made_.back();
   }
+  Doubles gradient(fpt_tensor tensor) { return values(gradient_of(tensor)); }
   void go_back(fpt_tensor tensor) {
     EXPECT_OK(call("fortran.backward", {of(result("fortran.reduce.sum", {of(tensor), in(false)})), in(false)}));
   }
@@ -248,6 +249,26 @@ TEST_P(FortranFunctions, AssignWithinAMemory) {
   };
   EXPECT_OK(call("fortran.assign", {part(2, 4), part(1, 3)}));
   EXPECT_EQ(values(memory), (Doubles{0, 0, 1, 2}));
+}
+
+TEST_P(FortranFunctions, AGradientIsTheOneThatThereIsWhenItIsUsed) {
+  const fpt_tensor source = computed({1, 3}, {2});
+  want_gradients(source);
+  const fpt_tensor named = gradient_of(source);
+  void* data = nullptr;
+  int64_t extents[1], strides[1];
+  const auto address = [&] { return outcome(fpt_tensor_data(named, FPT_FLOAT64, 1, &data, extents, strides)); };
+  EXPECT_FAILS(address(), FPT_ERR_ARGUMENT, "there is no gradient yet");
+  EXPECT_FAILS(call("fortran.reduce.sum", {of(named), in(false)}), FPT_ERR_ARGUMENT, "there is no gradient yet");
+  for (const double factor : {2.0, 5.0}) {
+    EXPECT_OK(call("fortran.zero_grad", {of(source)}));
+    go_back(result("mul", {of(source), in(factor)}));
+    EXPECT_EQ(values(named), (Doubles{factor, factor}));
+    EXPECT_OK(address());
+    EXPECT_EQ(static_cast<const double*>(data)[1], factor);
+    EXPECT_OK(call("fortran.zero_grad", {of(source)}));
+    EXPECT_EQ(static_cast<const double*>(data)[1], factor) << "memory stays until the next question";
+  }
 }
 
 TEST_P(FortranFunctions, AssignResultsLossesAndGradients) {
