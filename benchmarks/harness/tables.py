@@ -18,7 +18,8 @@ def setting(document: Mapping[str, Any]) -> str:
     machine = document["machine"]
     packages = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     loads = f"Load before and after: {machine['load_before']}, {machine['load_after']}."
-    size = f"{machine['cores']} cores, {machine['memory_gib']} GiB"
+    cores = machine["cores"]
+    size = f"{cores} {'core' if cores == 1 else 'cores'}, {machine['memory_gib']} GiB"
     return f"{machine['processor']}, {size}; {machine['system']}. {loads} {packages}."
 
 
