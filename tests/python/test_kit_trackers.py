@@ -89,3 +89,25 @@ def test_a_restart_goes_on_with_the_runs_of_trackers(monkeypatch):
         {"run_name": "a", "run_id": "run8"},
         (2, {"loss": 0.25}, "run8"),
     ]
+
+
+class Kept:
+    def __init__(self):
+        self.rows = []
+
+    def log(self, values, step):
+        self.rows.append((step, values))
+
+
+def test_any_object_that_logs_gets_the_numbers():
+    run = Kept()
+    log = Log(tracker=run)
+    log.write(1, loss=2.0)
+    log.load_state_dict(log.state_dict())
+    log.write(2, loss=1.0, lr=0.1)
+    assert run.rows == [(1, {"loss": 2.0}), (2, {"loss": 1.0, "lr": 0.1})]
+
+
+def test_an_object_that_does_not_log_is_refused(fails):
+    with fails("ARGUMENT", "Log(tracker=...): dict has no function log"):
+        Log(tracker={})

@@ -33,6 +33,7 @@ class Log:
     file is locked from the first row on. ``console``: seconds between lines on standard error, with
     the rate and, where ``last`` is the last step, the estimated end; by default none. ``tensorboard``: a folder;
     ``wandb``, ``mlflow``: arguments of ``wandb.init`` and ``mlflow.start_run``. IMPORT if such a package is missing.
+    ``tracker``: any object with ``log(values, step=)``; ARGUMENT if it has no such function.
 
     ``over_ranks``: all ranks of the communicator call ``write``, and rank 0 alone writes, the means of their numbers.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where numbers of a training may go besides a file: TensorBoard, Weights & Biases, MLflow."""
+"""Where numbers of a training may go besides a file: TensorBoard, Weights & Biases, MLflow, any other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import missing_package
+from ..errors import FtnPytorchError, missing_package
 
 
 def _import(module: str, package: str) -> Any:
@@ -88,4 +88,24 @@ class MLflow(_Run):
         self._module.log_metrics(dict(values), step=step, run_id=self.run)
 
 
-KINDS = {"tensorboard": TensorBoard, "wandb": Wandb, "mlflow": MLflow}
+class Tracker:
+    """``options``: an object with ``log(values, step=)``, whose maker begins its run and goes on with it."""
+
+    run = None
+
+    def __init__(self, options: Any) -> None:
+        self._log = getattr(options, "log", None)
+        if not callable(self._log):
+            raise FtnPytorchError("ARGUMENT", f"Log(tracker=...): {type(options).__name__} has no function log")
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        self._log(dict(values), step=step)
+
+    def flush(self) -> None:
+        pass
+
+    def restart(self, run: Any) -> None:
+        pass
+
+
+KINDS = {"tensorboard": TensorBoard, "wandb": Wandb, "mlflow": MLflow, "tracker": Tracker}
