@@ -13,7 +13,7 @@ from ..values import contents, graph, is_array, is_tensor, python_types, user_ob
 from ..values.code_names import named_by
 from ..values.encoding import TAG, Unstorable
 from ..values.graph import Graph, Node
-from ..values.held import results_in
+from ..values.held import EMPTY, results_in
 from ..values.kinds import ATOMS, Kind, kind_of, qualities
 from . import optimizers
 from .capture import METHODS, ORDER, Collector
@@ -22,7 +22,6 @@ from .stateful import access_to, is_module, is_optimizer, type_of
 GONE, AT, TO, CLASS = "gone", "position", " =", " is of"
 """A field that is not there any more, the place in a file that is read, and ends of what a name is
 bound to and of the class of an object."""
-_NOTHING = object()
 
 
 class Changes(Collector):
@@ -138,13 +137,13 @@ class Changes(Collector):
 
     def _add_contents(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
         for key in {} if was_lazy(old) else {**old.fields, **node.fields}:
-            value = node.fields.get(key, _NOTHING)
-            if value is old.fields.get(key, _NOTHING) and not self._is_renewed(value):
+            value = node.fields.get(key, EMPTY)
+            if value is old.fields.get(key, EMPTY) and not self._is_renewed(value):
                 continue
             place = self._first.place(old, key)
             if place in self._transient:
                 self.left_out[place] = "transient"
-            elif value is _NOTHING:
+            elif value is EMPTY:
                 found[place] = {TAG: GONE}
             elif isinstance(value, ModuleType) or contents.is_aside(value):
                 self.left_out[place] = type_of(value)
