@@ -128,17 +128,16 @@ def _of_network(value: Any) -> dict[Any, Any]:
 
 def items_in(value: Any) -> list[Any] | None:
     """The items of a container, of whatever class derived from one; None for what is none."""
-    base = base_of(type(value)) if not isinstance(value, (tuple, frozenset)) else None
     if isinstance(value, OrderedDict):  # which has an order of its own
         keys = list(OrderedDict.keys(value))
         return [*keys, *(dict.__getitem__(value, key) for key in keys)]
-    if isinstance(value, dict) and base is not None:
+    if isinstance(value, dict):
         return [*dict.keys(value), *dict.values(value)]
     if isinstance(value, list):
         return list.copy(value)
-    if isinstance(value, (deque, set)):
-        return list(value)
-    return None
+    if isinstance(value, deque):
+        return list(deque.__iter__(value))
+    return list(set.__iter__(value)) if isinstance(value, set) else None
 
 
 def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
