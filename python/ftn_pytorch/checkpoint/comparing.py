@@ -178,6 +178,8 @@ class Changes(Collector):
         """True for what code of a package has put into an object of its own class: it will do so again."""
         if key == "step" and node.kind is Kind.OPTIMIZER and isinstance(value, FunctionType):
             return kind_of(value) is Kind.INSTALLED  # a scheduler counts the steps of its optimizer, for a warning
+        if contents.is_variable(node.type):
+            return False  # code of the user gives it values
         kind = node.kind not in graph.CODE and not qualities(node.type).is_all_own
         is_made_there = not user_objects.is_own_module(type(value).__module__) and key not in self._now.names
         is_derived = is_tensor(value) and not user_objects.is_own_module(node.type.__module__)
