@@ -182,10 +182,9 @@ REFUSED = {
     ),
     "spawn": ("rng = np.random.default_rng(1)\ndef step(): rng.spawn(1)", ["rng has spawned others"]),
     "queue": ("q = queue.SimpleQueue()\nq.put(1)\ndef step(): q.put(q.get() + 1)", ["q is of type _queue.SimpleQueue"]),
-    "variable of a context": (
-        "v = contextvars.ContextVar('v')\nv.set(memoryview(bytearray(b'a')))\n"
-        "def step(): v.set(memoryview(bytearray(b'b')))",
-        ["v.value is of type builtins.memoryview"],
+    "variable": (
+        "v = contextvars.ContextVar('v')\ndef step(): v.set(memoryview(b'b'))",
+        ["v.value is of type builtins"],
     ),
     "context": (
         "v, c = contextvars.ContextVar('v'), contextvars.copy_context()\ndef step(): c.run(v.set, 1)",
