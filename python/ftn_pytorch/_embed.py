@@ -36,8 +36,8 @@ _PLACES = {
     "serve_ranks": "tensors.device",
     "start_device": "tensors.device",
     "wait_for_device": "tensors.device",
-    "to_host": "values.results",
-    "unpack": "values.results",
+    "to_host": "script.results",
+    "unpack": "script.results",
     "weights": "script.parameters",
     "viewed": "system.private_names",
     "describe_call": "diagnosis.call_log",
@@ -132,7 +132,7 @@ def reload(runner: Runner) -> None:
 def prepare_fork() -> None:
     """Called before the first fork of a process that has loaded for the ranks of a node; see ``ranks.node``."""
     from .ranks import node
-    from .values import results  # noqa: F401  each worker would import it
+    from .script import results  # noqa: F401  each worker would import it
 
     node.prepare_fork()
 

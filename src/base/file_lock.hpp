@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// One writer at a time: a lock file beside what is written, which names its owner.
-/// python/ftn_pytorch/checkpoint/lock.py is the other side of the same protocol. Knows nothing of Python.
+/// python/ftn_pytorch/system/file_lock.py is the other side of the same protocol. Knows nothing of Python.
 #pragma once
 
 #include <sys/types.h>

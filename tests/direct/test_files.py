@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ftn_pytorch.checkpoint.lock import Lock
+from ftn_pytorch.system.file_lock import Lock
 
 torch = pytest.importorskip("torch")
 

@@ -150,7 +150,7 @@ OTHER_FAULTS = [
     ),
     Fault(
         "the conjugate bit of a result",
-        "python/ftn_pytorch/values/results.py",
+        "python/ftn_pytorch/script/results.py",
         "value.resolve_conj().resolve_neg()",
         "value.resolve_neg()",
         pytest("python/test_results.py"),

@@ -25,7 +25,7 @@ from build_tree import build_folder, cmake_cache
 from mpi_environment import MPI_ENVIRONMENT
 
 from ftn_pytorch.errors import FtnPytorchError
-from ftn_pytorch.values.results import to_host, unpack
+from ftn_pytorch.script.results import to_host, unpack
 
 from .driven import TAIL, Given, Work
 from .plain import Numbers, Raised, as_it_is, files_of, kept_settings, opened, result_of, text_of_file, turns_of

@@ -24,9 +24,9 @@ from ftn_pytorch.recording import function
 from ftn_pytorch.recording.arguments import leaves
 from ftn_pytorch.recording.recorder import ALONE
 from ftn_pytorch.saved import distinct, writing
+from ftn_pytorch.script.results import parts_of
 from ftn_pytorch.values import optimizer_settings
 from ftn_pytorch.values.contents import memory_of
-from ftn_pytorch.values.results import parts_of
 
 MOST_FILES, MOST_CALLS, MOST_TRIALS = 4, 5, 40
 _OF_TESTS = ("recorded", "make_module")

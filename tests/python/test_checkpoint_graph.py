@@ -182,6 +182,10 @@ REFUSED = {
     ),
     "spawn": ("rng = np.random.default_rng(1)\ndef step(): rng.spawn(1)", ["rng has spawned others"]),
     "queue": ("q = queue.SimpleQueue()\nq.put(1)\ndef step(): q.put(q.get() + 1)", ["q is of type _queue.SimpleQueue"]),
+    "variable": (
+        "v = contextvars.ContextVar('v')\ndef step(): v.set(memoryview(b'b'))",
+        ["v.value is of type builtins"],
+    ),
     "context": (
         "v, c = contextvars.ContextVar('v'), contextvars.copy_context()\ndef step(): c.run(v.set, 1)",
         ["c is of type _contextvars.Context"],

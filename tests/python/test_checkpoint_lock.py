@@ -113,7 +113,7 @@ def test_a_second_process_is_refused_while_the_first_lives(tmp_path, fails, chec
 
 
 def test_two_processes_that_save_one_file_at_once_are_told(tmp_path, fails, checkpoint, other):
-    writer = other("from ftn_pytorch.checkpoint.lock import Lock; held = Lock('.state.lock', 'state')")
+    writer = other("from ftn_pytorch.system.file_lock import Lock; held = Lock('.state.lock', 'state')")
     with fails("LOCKED", f"process {writer.pid}", str(tmp_path / "state")):
         checkpoint.save(str(tmp_path / "state"))
     writer.communicate("\n")
@@ -214,7 +214,7 @@ def test_a_lock_that_cannot_be_tried_is_a_failure_and_stays(tmp_path, checkpoint
 
 
 def test_a_lock_without_a_legible_owner_is_told_all_the_same(tmp_path, fails, checkpoint, other):
-    other("from ftn_pytorch.checkpoint.lock import Lock; held = Lock('.state.lock', 'state')")
+    other("from ftn_pytorch.system.file_lock import Lock; held = Lock('.state.lock', 'state')")
     (tmp_path / ".state.lock").write_text("???")
     with fails("LOCKED", "another process", ".state.lock"):
         checkpoint.save(str(tmp_path / "state"))

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from ftn_pytorch.values import differences
+from ftn_pytorch.commands import differences
 
 torch = pytest.importorskip("torch")
 

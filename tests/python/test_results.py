@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import program
-from ftn_pytorch.values import results
+from ftn_pytorch.script import results
 
 
 @dataclasses.dataclass

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -252,10 +251,7 @@ class Checkpoint:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
         if only is None:
-            restorer.add_action(
-                lambda: random_states.restore(saved_random),
-                lambda: functools.partial(random_states.restore, random_states.capture()),
-            )
+            restorer.change(random_states.capture, random_states.restore, saved_random)
         try:
             restorer.run()
         except Exception as failure:

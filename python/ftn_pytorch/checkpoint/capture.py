@@ -259,13 +259,11 @@ class Collector(Encoder):
     def _factory(self, value: defaultdict, path: str) -> Any:
         name = super()._factory(value, path)
         factory: Any = value.default_factory
-        if name is not Ellipsis or self._is_within_state:
-            # What takes a state_dict has the class that it wants.
+        # What takes a state_dict has the class that it wants, and what was there after the load has its function.
+        if name is not Ellipsis or self._is_within_state or self._known(value) is not None:
             return name
         if user_objects.is_own_code(factory) and self._is_found(factory):
             return user_objects.name_of(factory)
-        if self._known(value) is not None:
-            return ""
         raise Unstorable(f"{path} is a defaultdict whose function has no name (write def instead of lambda)")
 
     def with_state(self, value: Any, path: str) -> dict:

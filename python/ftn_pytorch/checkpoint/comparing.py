@@ -13,7 +13,7 @@ from ..values import contents, graph, is_array, is_tensor, python_types, user_ob
 from ..values.code_names import named_by
 from ..values.encoding import TAG, Unstorable
 from ..values.graph import Graph, Node
-from ..values.held import results_in
+from ..values.held import EMPTY, results_in
 from ..values.kinds import ATOMS, Kind, kind_of, qualities
 from . import optimizers
 from .capture import METHODS, ORDER, Collector
@@ -22,7 +22,6 @@ from .stateful import access_to, is_module, is_optimizer, type_of
 GONE, AT, TO, CLASS = "gone", "position", " =", " is of"
 """A field that is not there any more, the place in a file that is read, and ends of what a name is
 bound to and of the class of an object."""
-_NOTHING = object()
 
 
 class Changes(Collector):
@@ -138,13 +137,13 @@ class Changes(Collector):
 
     def _add_contents(self, node: Node, old: Node, name: str, found: dict[str, Any]) -> None:
         for key in {} if was_lazy(old) else {**old.fields, **node.fields}:
-            value = node.fields.get(key, _NOTHING)
-            if value is old.fields.get(key, _NOTHING) and not self._is_renewed(value):
+            value = node.fields.get(key, EMPTY)
+            if value is old.fields.get(key, EMPTY) and not self._is_renewed(value):
                 continue
             place = self._first.place(old, key)
             if place in self._transient:
                 self.left_out[place] = "transient"
-            elif value is _NOTHING:
+            elif value is EMPTY:
                 found[place] = {TAG: GONE}
             elif isinstance(value, ModuleType) or contents.is_aside(value):
                 self.left_out[place] = type_of(value)
@@ -179,6 +178,8 @@ class Changes(Collector):
         """True for what code of a package has put into an object of its own class: it will do so again."""
         if key == "step" and node.kind is Kind.OPTIMIZER and isinstance(value, FunctionType):
             return kind_of(value) is Kind.INSTALLED  # a scheduler counts the steps of its optimizer, for a warning
+        if contents.is_variable(node.type):
+            return False  # code of the user gives it values
         kind = node.kind not in graph.CODE and not qualities(node.type).is_all_own
         is_made_there = not user_objects.is_own_module(type(value).__module__) and key not in self._now.names
         is_derived = is_tensor(value) and not user_objects.is_own_module(node.type.__module__)

@@ -72,8 +72,6 @@ class _Reader(TreeDecoder):
         tag = tree.get(TAG) if isinstance(tree, dict) else None
         if tag == "tensor":  # its device may not be here
             tree = {key: each for key, each in tree.items() if key != "device"}
-        elif tag == "defaultdict" and tree["factory"] == "":  # a dict is filled that has its function without a name
-            tree = {**tree, TAG: "dict"}
         is_of_code = tag in ("method", "partial")
         is_unknown = tag == INSTANCE and self.find_type(tree["type"]) is None
         if not (is_of_code or is_unknown or tag in (CYCLE, OBJECT, GONE, AT)):

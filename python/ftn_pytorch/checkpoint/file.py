@@ -26,8 +26,8 @@ from ..errors import FtnPytorchError
 from ..ranks import own_rank
 from ..script import loading
 from ..system import files, launcher
+from ..system.file_lock import Lock
 from ..values import loaded, plain
-from .lock import Lock
 
 FORMAT = 3
 """What is written. Format 1, which held less of what a script writes to, is read as well."""
@@ -99,14 +99,6 @@ def resolve(file: str) -> str:
     return os.path.realpath(own_rank.with_rank(file))
 
 
-def remove_parts(folder: str, name: str) -> None:
-    """Remove what killed writers of ``name``, a regular expression, have left. The caller holds the lock of it."""
-    with contextlib.suppress(OSError):
-        for entry in os.listdir(folder):
-            if re.fullmatch(rf"\.({name})\.\d+(~.*)?\.part", entry):
-                os.unlink(os.path.join(folder, entry))
-
-
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[None]:
     """Nobody else writes this file meanwhile, and what killed writers of it have left is gone; LOCKED, FILE.
@@ -117,7 +109,7 @@ def locked(path: str) -> Iterator[None]:
     lock = Lock(os.path.join(folder, f".{name}.lock"), path)
     try:
         if lock.is_held():
-            remove_parts(folder, re.escape(name))
+            files.remove_parts(folder, re.escape(name))
         yield
     finally:
         lock.release()

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ..errors import FtnPytorchError
 from ..system import files, process, trial
+from ..system.file_lock import Lock
 from . import file
-from .lock import Lock
 
 _NAME = re.compile(r"checkpoint-(\d+)\.ckpt")
 _LOCK = ".lock"
@@ -120,7 +120,7 @@ class Session:
         _require(keep, step)
         self._lock(folder)
         if self._locks[folder].is_held():
-            file.remove_parts(folder, _NAME.pattern)
+            files.remove_parts(folder, _NAME.pattern)
         there = listed(folder)
         reached = self._reached.get(folder)
         if step is None:

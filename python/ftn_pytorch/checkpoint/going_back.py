@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
 from ..values import contents, graph, python_types, user_objects
 from ..values.encoding import OBJECT, TAG
 from ..values.graph import LAYERS, Node
+from ..values.held import EMPTY
 from ..values.kinds import Kind
 from .comparing import AT, CLASS, GONE, TO, variables_of, was_lazy
-from .restoring import Order, Restorer, Undo, has_tag
+from .restoring import Order, Restorer, has_tag
 from .stateful import access_to, difference, is_trainable
 
 _CANNOT = "cannot be taken back: start the program again"
@@ -28,8 +29,8 @@ class GoingBack(Restorer):
         names lead to.
         """
         for name, module in self.first.modules.items():
-            if (other := sys.modules.get(name)) is not module:
-                self.add_action(_import_as(name, module), functools.partial(_import_as, name, other))
+            if sys.modules.get(name) is not module:
+                self.change(functools.partial(sys.modules.get, name), functools.partial(_import_as, name), module)
         for name, module in now.modules.items():
             for late in variables_of(module, now) if name not in self.first.modules else ():
                 self.misfits.append(f"{late} of a module that a call imported {_CANNOT}")
@@ -48,23 +49,15 @@ class GoingBack(Restorer):
             is_lazy = was_lazy(node)
             if not (is_lazy or contents.is_aside(node.value)):
                 for key in {**fields, **node.fields}:
-                    self._take_back_field(node, key, fields, left)
+                    value = node.fields.get(key, EMPTY)
+                    if fields.get(key, EMPTY) is not value and self.first.place(node, key) not in left:
+                        self._bind(node, key, value)
             if not (is_lazy or contents.is_same(node.items, items) or self.first.name_of(node) in left):
                 self.fill(node.value, node.items or [])
             if isinstance(node.mark, CodeType) and node.value.__code__ != node.mark:
                 self._put_attribute(node.value, "__code__", node.mark)
             if node.kind is Kind.UNKNOWN and self.first.name_of(node) not in left:
                 self._take_back_mark(node)
-
-    def _take_back_field(self, node: Node, key: Any, fields: Mapping[Any, Any], left: frozenset[str]) -> None:
-        if key in fields and key in node.fields and fields[key] is node.fields[key]:
-            return
-        if self.first.place(node, key) in left:
-            return
-        if key in node.fields:
-            self._bind(node, key, node.fields[key])
-        else:
-            self._remove(node, key)
 
     def _take_back_mark(self, node: Node) -> None:
         now = contents.mark_of(node.value, node.kind)
@@ -75,7 +68,7 @@ class GoingBack(Restorer):
             tag, parts = node.mark
             self.takes(node.value, python_types.make(tag, parts, self._find_type), None, name)
         elif isinstance(node.mark, contents.Position) and node.mark.at is not None:
-            self._seek(node.value, node.mark.at)
+            self.change(node.value.tell, node.value.seek, node.mark.at)
         elif not contents.is_count(node.value):
             self.misfits.append(f"{name} {_CANNOT}")
 
@@ -92,10 +85,8 @@ class GoingBack(Restorer):
             self._add_content(node, tree, name)
         elif (place := self.first.find(name)) is None:
             self.misfits.append(f"there is no {name!r} here")
-        elif tag == GONE:
-            self._remove(*place)
         else:
-            self._bind(*place, self.value_of(tree))
+            self._bind(*place, EMPTY if tag == GONE else self.value_of(tree))
 
     def wanted(self, left: frozenset[str]) -> Iterator[str]:
         """What must be in a file: what keeps its state, and tensors that are trained."""
@@ -107,7 +98,7 @@ class GoingBack(Restorer):
     def _add_content(self, node: Node, tree: Any, name: str) -> None:
         live = node.value
         if has_tag(tree, AT):
-            self._seek(live, tree["at"])
+            self.change(live.tell, live.seek, tree["at"])
             return
         if has_tag(tree, "defaultdict"):
             tree = {**tree, TAG: "dict"}
@@ -121,36 +112,22 @@ class GoingBack(Restorer):
             self._bind(place.node, place.key, value)
 
     def _bind(self, node: Node, key: Any, value: Any) -> None:
+        """Note that a field gets a value, or is taken away where that is EMPTY."""
         order = Order.FIELDS_OF_STATEFUL if node.keeps_itself or node.is_closed else Order.VALUES
-        put = functools.partial(contents.put, node.value, node.kind, key, value)
-        self.add_action(put, functools.partial(_undo_of_field, node, key), order)
+        held = functools.partial(_held, node, key)
+        self.change(held, functools.partial(contents.put, node.value, node.kind, key), value, order)
 
     def _put_attribute(self, live: Any, name: str, value: Any) -> None:
-        before = getattr(live, name)
-        self.add_action(lambda: setattr(live, name, value), lambda: lambda: setattr(live, name, before))
-
-    def _remove(self, node: Node, key: Any) -> None:
-        self.add_action(functools.partial(_remove, node, key), functools.partial(_undo_of_field, node, key))
-
-    def _seek(self, live: Any, place: int) -> None:
-        before = live.tell()
-        self.add_action(lambda: live.seek(place), lambda: lambda: live.seek(before))
+        self.change(lambda: getattr(live, name), lambda new: setattr(live, name, new), value)
 
 
-def _import_as(name: str, module: ModuleType | None) -> Undo:
-    """What gives a name to a module for those who import it, or takes it away."""
-    return (
-        functools.partial(sys.modules.pop, name, None) if module is None else lambda: sys.modules.update({name: module})
-    )
+def _held(node: Node, key: Any) -> Any:
+    return contents.fields_in(node.value, node.kind).get(key, EMPTY)
 
 
-def _remove(node: Node, key: Any) -> None:
-    if key in contents.fields_in(node.value, node.kind):
-        contents.remove(node.value, node.kind, key)
-
-
-def _undo_of_field(node: Node, key: Any) -> Undo:
-    held = contents.fields_in(node.value, node.kind)
-    if key in held:
-        return functools.partial(contents.put, node.value, node.kind, key, held[key])
-    return functools.partial(_remove, node, key)
+def _import_as(name: str, module: ModuleType | None) -> None:
+    """Give a name to a module for those who import it, or take it away."""
+    if module is None:
+        sys.modules.pop(name, None)
+    else:
+        sys.modules[name] = module

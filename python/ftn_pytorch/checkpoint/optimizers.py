@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
 from typing import Any
 
 from ..system import private_names
-from ..values import is_array, is_tensor, loaded, plain
+from ..values import is_array, is_tensor, loaded, plain, user_objects
 from ..values.code_names import names_in
 from ..values.contents import fields_in
 from ..values.encoding import Unstorable
@@ -107,8 +108,7 @@ def load(optimizer: Any, put: Callable[[Any], Any], state: Any) -> None:
         groups[:] = before
         optimizer.param_groups = groups
     if made_state is not held:
-        held.clear()
-        held.update(made_state)
+        user_objects.refill(held, made_state)
         optimizer.state = held
 
 
@@ -119,27 +119,20 @@ def _regroup(old: dict[str, Any], new: dict[str, Any]) -> None:
             copy_tensor(rate, value)
             new[key] = rate
     old["params"][:] = new["params"]
-    new["params"] = old["params"]
-    old.clear()
-    old.update(new)
+    user_objects.refill(old, {**new, "params": old["params"]})
 
 
 def undo_of(optimizer: Any) -> Callable[[], None]:
     groups, held = optimizer.param_groups, optimizer.state
-    contents = [(each, dict(each), list(each["params"])) for each in groups]
+    containers = [groups, held, *groups, *(group["params"] for group in groups)]
+    before = [(each, copy.copy(each)) for each in containers]
     rates = [(each, each.clone()) for group in groups for each in group.values() if is_tensor(each)]
-    states = dict(held)
 
     def undo() -> None:
-        for group, items, parameters in contents:
-            group.clear()
-            group.update(items)
-            group["params"][:] = parameters
+        for each, items in before:
+            user_objects.refill(each, items)
         for live, old in rates:
             copy_tensor(live, old)
-        held.clear()
-        held.update(states)
-        groups[:] = [group for group, _, _ in contents]
         optimizer.param_groups, optimizer.state = groups, held
 
     return undo

@@ -14,7 +14,7 @@ import functools
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
 from ..system import private_names
@@ -53,7 +53,7 @@ from .stateful import (
 )
 
 Rebind = Callable[[Any], None]
-Undo = Callable[[], Any]
+Step = Callable[[], Any]
 _DICTS = (dict, defaultdict, OrderedDict, Counter)
 _DICT_TAGS = ("dict", "OrderedDict", "Counter", "defaultdict")
 _FILLED = (dict, list, set, deque)
@@ -63,6 +63,13 @@ class Order(enum.IntEnum):
     """Of what is done. Networks and optimizers have been compared with their state, and a copy of it is large."""
 
     VALUES, NETWORKS, FIELDS_OF_STATEFUL = range(3)
+
+
+class _Change(NamedTuple):
+    order: Order
+    held: Callable[[], Any]
+    put: Callable[[Any], Any]
+    value: Any
 
 
 class TreeDecoder(Decoder):
@@ -108,7 +115,7 @@ class Restorer:
         self.misfits: list[str] = []
         self.has_other_layers = False
         """Networks get other layers before they get their states."""
-        self._steps: list[tuple[Order, Callable[[], Any], Callable[[], Undo]]] = []
+        self._changes: list[_Change] = []
         self._taken: dict[int, Any] = {}
 
     def value_of(self, tree: Any) -> Any:
@@ -120,25 +127,28 @@ class Restorer:
         if value is live:
             return
         if rebind is not None:
-            self.add_action(lambda: rebind(value), lambda: lambda: rebind(live))
+            self.change(lambda: live, rebind, value)
         elif is_tensor(live) or is_array(live) or type(live) is not type(value) or live != value:
             self.misfits.append(f"{path} {difference(value, live) or 'cannot be changed in place'}")
 
-    def add_action(self, do: Callable[[], Any], prepare_undo: Callable[[], Undo], order: Order = Order.VALUES) -> None:
-        self._steps.append((order, do, prepare_undo))
+    def change(
+        self, held: Callable[[], Any], put: Callable[[Any], Any], value: Any, order: Order = Order.VALUES
+    ) -> None:
+        """Note that ``put`` is to be given a value. ``held`` tells what it must be given for the way back."""
+        self._changes.append(_Change(order, held, put, value))
 
     def run(self) -> None:
         """Put everything back. If an object refuses its state, all get their old one again."""
-        undo: list[Undo] = []
+        done: list[tuple[Callable[[Any], Any], Any]] = []
         try:
-            for _, do, prepare_undo in sorted(self._steps, key=lambda step: step[0]):
-                undo.append(prepare_undo())
-                do()
+            for each in sorted(self._changes, key=lambda each: each.order):
+                done.append((each.put, each.held()))
+                each.put(each.value)
         except BaseException:
-            for back in reversed(undo):
+            for put, before in reversed(done):
                 # An object that refuses its old state as well must not keep the others from theirs.
                 with contextlib.suppress(Exception):
-                    back()
+                    put(before)
             raise
 
     def _add_object(self, live: Any, tree: dict, path: str) -> None:
@@ -155,7 +165,7 @@ class Restorer:
             is_known = not (self.has_other_layers or private_names.changes_state_when_loaded(live))
             self.misfits += misfits_of(live.state_dict(), state, path) if is_known else []
             loading = self._loading_of(live, state, tree, path)
-            self.add_action(loading, lambda: undo_of_network(live), Order.NETWORKS)
+            self.change(lambda: undo_of_network(live), _run, loading, Order.NETWORKS)
         elif is_optimizer(live):
             node = self.first.node_of(live)
             here = live.param_groups if node is None else self.first.groups_of(node)
@@ -163,12 +173,12 @@ class Restorer:
                 groups, parameters = self.value_of([tree["groups"], tree["parameters"]])
                 here = [{"params": each} for each in parameters]
                 regroup = functools.partial(optimizers.regroup, live, groups, parameters)
-                self.add_action(regroup, lambda: optimizers.undo_of(live), Order.NETWORKS)
+                self.change(lambda: optimizers.undo_of(live), _run, regroup, Order.NETWORKS)
             self.misfits += optimizers.misfits_of(live, here, state, path)
-            put = functools.partial(optimizers.load, live, access.put, state)
-            self.add_action(put, lambda: _undo_of_optimizer(live, access), Order.NETWORKS)
+            loading = functools.partial(optimizers.load, live, access.put, state)
+            self.change(lambda: _undo_of_optimizer(live, access), _run, loading, Order.NETWORKS)
         else:
-            self.add_action(lambda: access.put(state), lambda: _undo_of(access))
+            self.change(lambda: _undo_of(access), _run, functools.partial(access.put, state))
         if tree.get("fields"):
             self._add_fields(live, tree["fields"], path)
 
@@ -243,13 +253,12 @@ class Restorer:
         if gradient is not None and (not is_tensor(gradient) or difference(gradient, live)):
             self.misfits.append(f"the gradient of {path} {difference(gradient, live) or 'is no tensor'}")
             return
-        before = live.grad, live.requires_grad
 
-        def put(grad: Any, flag: bool) -> None:
-            live.requires_grad_(flag)
-            live.grad = grad
+        def put(found: tuple[Any, bool]) -> None:
+            live.requires_grad_(found[1])
+            live.grad = found[0]
 
-        self.add_action(lambda: put(gradient, bool(requires_grad)), lambda: lambda: put(*before))
+        self.change(lambda: (live.grad, live.requires_grad), put, (gradient, bool(requires_grad)))
 
     def _merged_instance(self, live: Any, tree: dict, path: str) -> Any:
         kind, name = type(live), tree["type"].partition(":")[2]
@@ -299,18 +308,14 @@ class Restorer:
             return True
         if (put := in_place(live, value)) is None:
             return False
-        self.add_action(lambda: put(value), lambda: functools.partial(put, _copy(live)))
+        self.change(lambda: _copy(live), put, value)
         if is_tensor(live) and live.is_leaf:
             self._add_gradient(live, tree, path)
         return True
 
     def fill(self, live: Any, items: list[Any]) -> None:
         """Give a container other items, as ``contents.items_in`` tells them."""
-
-        def prepare_undo() -> Undo:
-            return functools.partial(contents.refill, live, contents.items_in(live) or [])
-
-        self.add_action(functools.partial(contents.refill, live, items), prepare_undo)
+        self.change(lambda: contents.items_in(live) or [], functools.partial(contents.refill, live), items)
 
     def _refuse_lost(self, live: Any, path: str, why: str) -> None:
         """A tensor that is trained must stay itself: its optimizer would go on with what nobody uses any more. So must
@@ -338,7 +343,11 @@ def has_tag(tree: Any, tag: str) -> bool:
     return isinstance(tree, dict) and tree.get(TAG) == tag
 
 
-def _undo_of(access: Access) -> Undo:
+def _run(step: Step) -> None:
+    step()
+
+
+def _undo_of(access: Access) -> Step:
     try:
         before = copy.deepcopy(access.get())
     except FtnPytorchError:
@@ -347,7 +356,7 @@ def _undo_of(access: Access) -> Undo:
     return lambda: access.put(before)
 
 
-def _undo_of_optimizer(optimizer: Any, access: Access) -> Undo:
+def _undo_of_optimizer(optimizer: Any, access: Access) -> Step:
     if type(optimizer).load_state_dict is not loaded("torch").optim.Optimizer.load_state_dict:
         return _undo_of(access)
     return optimizers.undo_of(optimizer)

@@ -16,7 +16,8 @@ from ..diagnosis import call_recorder
 from ..diagnosis.call_files import CallReader, CallWriter
 from ..errors import FtnPytorchError, report
 from ..script import framework
-from ..values import differences, random_states
+from ..values import random_states
+from . import differences
 
 # Relative difference that another number of threads can make in any type of real numbers.
 _LEAST_TOLERANCE = 1e-9

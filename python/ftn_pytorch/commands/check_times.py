@@ -19,11 +19,10 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError, message
-from ..script import framework, parameters
+from ..script import framework, parameters, results
 from ..script.conventions import FORWARD, PREFIX, TRAIN
 from ..system import process
-from ..values import differences, results
-from . import export
+from . import differences, export
 from .c_interface import Array, note_others, seconds_per_call
 from .opened import NO_TARGETS, Opened, opened
 from .table_of_times import Report, Row, table

@@ -11,10 +11,12 @@ from typing import Any
 
 from ..errors import summary
 from ..opening import open_runner
+from ..script import results
 from ..script.conventions import FORWARD
 from ..script.framework import NUMPY
 from ..system import files
-from ..values import as_tensor, differences, results
+from ..values import as_tensor
+from . import differences
 from .example_inputs import InputSpec
 
 

@@ -32,8 +32,9 @@ from typing import Any
 
 from .._version import __version__
 from ..errors import summary
+from ..script import results
 from ..system import launcher, log, process
-from ..values import is_tensor, random_states, results
+from ..values import is_tensor, random_states
 from .call_files import CallWriter
 
 FORMAT = 2

@@ -13,10 +13,9 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from ..checkpoint.file import remove_parts
-from ..checkpoint.lock import Lock
 from ..errors import FtnPytorchError
 from ..system import files, process
+from ..system.file_lock import Lock
 
 
 class Rows:
@@ -100,7 +99,7 @@ class Rows:
         if not os.path.exists(self.path) or os.path.isfile(self.path):
             self._lock = _locked(os.path.join(folder, f".{name}.lock"), f"Log: {self.path}")
             if self._lock.is_held():
-                remove_parts(folder, re.escape(name))
+                files.remove_parts(folder, re.escape(name))
         try:
             self._names = None
             is_there = os.path.exists(self.path) and os.path.getsize(self.path) > 0

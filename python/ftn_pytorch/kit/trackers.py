@@ -94,7 +94,7 @@ class Tracker:
     run = None
 
     def __init__(self, options: Any) -> None:
-        self._log = getattr(options, "log", None)
+        self._log: Any = getattr(options, "log", None)
         if not callable(self._log):
             raise FtnPytorchError("ARGUMENT", f"Log(tracker=...): {type(options).__name__} has no function log")
 

@@ -15,10 +15,10 @@ from ..recording.places import Place
 from ..recording.returned import PLAIN, Item, Read
 from ..recording.tape import Tape
 from ..recording.traced_numbers import CONSTANT
+from ..script.results import parts_of
 from ..system import private_names
 from ..values import dtypes, plain
 from ..values.optimizer_settings import is_setting
-from ..values.results import parts_of
 
 REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
 """Operators that open files or write texts."""

@@ -14,7 +14,7 @@ from ..errors import FtnPytorchError, did_you_mean
 from ..system import process
 
 if TYPE_CHECKING:
-    from ..values.shapes import Shape
+    from .shapes import Shape
 
 PREFIX = "ftn_pytorch_"
 FORWARD = "ftn_pytorch_forward"
@@ -236,7 +236,7 @@ def by_name(signature: inspect.Signature | None, args: tuple, kwargs: Mapping[st
 def _check_shape(name: str, value: Any, shape: Shape, sizes: dict[str, tuple[int, str]]) -> None:
     if isinstance(value, (list, tuple)):
         raise FtnPytorchError("SHAPE", f"{name} is declared as one array of shape {shape} and is {_kind(value)}")
-    from ..values.shapes import mismatch
+    from .shapes import mismatch
 
     found = tuple(getattr(value, "shape", ()))
     wrong = mismatch(found, shape, sizes, lambda axis: f"{name} axis {axis}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
@@ -16,6 +17,14 @@ from ..errors import FtnPytorchError
 def part_name(name: str, purpose: str = "") -> str:
     """Name under which a file is written before it gets its own."""
     return f".{name}.{os.getpid()}~{purpose}.part" if purpose else f".{name}.{os.getpid()}.part"
+
+
+def remove_parts(folder: str, name: str) -> None:
+    """Remove what killed writers of ``name``, a regular expression, have left. The caller holds the lock of it."""
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            if re.fullmatch(rf"\.({name})\.\d+(~.*)?\.part", entry):
+                os.unlink(os.path.join(folder, entry))
 
 
 def abandoned_name(path: str) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 
 from ..errors import FtnPytorchError
 from ..script.call_text import kind
+from ..script.results import unpack
 from ..system import thread_recorder
 from ..values import is_tensor
-from ..values.results import unpack
 
 _PREFIX = "ftn_pytorch_"
 _RECORDED = "ftn_pytorch.recording.function"

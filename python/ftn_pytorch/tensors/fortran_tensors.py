@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import FtnPytorchError
+from ..script.results import unpack
 from ..values import is_tensor
-from ..values.results import unpack
 
 
 def adapt(tensor: Any, dtype: str | None, is_reversed: bool, copied: bool) -> Any:

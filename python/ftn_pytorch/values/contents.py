@@ -128,56 +128,61 @@ def _of_network(value: Any) -> dict[Any, Any]:
 
 def items_in(value: Any) -> list[Any] | None:
     """The items of a container, of whatever class derived from one; None for what is none."""
-    base = base_of(type(value)) if not isinstance(value, (tuple, frozenset)) else None
     if isinstance(value, OrderedDict):  # which has an order of its own
         keys = list(OrderedDict.keys(value))
         return [*keys, *(dict.__getitem__(value, key) for key in keys)]
-    if isinstance(value, dict) and base is not None:
+    if isinstance(value, dict):
         return [*dict.keys(value), *dict.values(value)]
     if isinstance(value, list):
         return list.copy(value)
-    if isinstance(value, (deque, set)):
-        return list(value)
-    return None
+    if isinstance(value, deque):
+        return list(deque.__iter__(value))
+    return list(set.__iter__(value)) if isinstance(value, set) else None
 
 
 def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
-    """Give a field another value, without running code of a user."""
+    """Give a field another value, or take it away where that is EMPTY, without running code of a user."""
+    if new is EMPTY and key not in fields_in(value, kind):
+        return
     if isinstance(key, tuple):
         _put_in_function(value, key, new)
-    elif kind is Kind.NAMESPACE:
-        value[key] = new
+    elif (held := _dict_with(value, kind, key)) is not None:
+        if new is EMPTY:
+            del held[key]
+        else:
+            held[key] = new
+    elif new is EMPTY:
+        (type if kind is Kind.CLASS else object).__delattr__(value, key)
     elif kind is Kind.CLASS:
         type.__setattr__(value, key, new)
-    elif kind is Kind.MODULE and key in private_names.tables_of(value)[1]:
-        private_names.tables_of(value)[1][key] = new
     elif is_variable(type(value)):
         value.set(new)
-    elif kind in (Kind.FUNCTION, Kind.INSTALLED, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):
-        vars(value)[key] = new
     else:
         user_objects.set_field(value, key, new)
 
 
-def remove(value: Any, kind: Kind, key: Any) -> None:
-    """Take a field away."""
-    if isinstance(key, tuple):
-        if key[0] == IN:
-            del value.__closure__[value.__code__.co_freevars.index(key[1])].cell_contents
-    elif kind is Kind.NAMESPACE:
-        del value[key]
-    elif kind is Kind.CLASS:
-        type.__delattr__(value, key)
-    elif key in (held := vars(value) if isinstance(value, threading.local) else fields_of(value)):
-        del held[key]
-    else:
-        object.__delattr__(value, key)
+def _dict_with(value: Any, kind: Kind, key: str) -> dict[str, Any] | None:
+    """The dict in which a field is, or will be; None for fields of other kinds."""
+    if kind is Kind.NAMESPACE:
+        return value
+    if kind is Kind.MODULE and key in (buffers := private_names.tables_of(value)[1]):
+        return buffers
+    if kind in (Kind.FUNCTION, Kind.INSTALLED, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):
+        return vars(value)
+    fields = fields_of(value)
+    return fields if key in fields else None
 
 
 def _put_in_function(value: FunctionType, key: tuple[str, str], new: Any) -> None:
     where, name = key
     if where == IN:
-        value.__closure__[value.__code__.co_freevars.index(name)].cell_contents = new  # type: ignore[index]
+        cell = value.__closure__[value.__code__.co_freevars.index(name)]  # type: ignore[index]
+        if new is EMPTY:
+            del cell.cell_contents
+        else:
+            cell.cell_contents = new
+    elif new is EMPTY:
+        return  # its place is among other defaults
     elif name in (value.__kwdefaults__ or {}):
         value.__kwdefaults__[name] = new  # type: ignore[index]
     else:

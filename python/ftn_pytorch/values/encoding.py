@@ -377,8 +377,6 @@ def _code(tree: Mapping[str, Any], find_type: FindType) -> Any:
 
 
 def _factory(name: str | None, find_type: FindType) -> Any:
-    if name == "":
-        raise Unstorable("it holds a defaultdict that makes its values with a function without a name")
     return name if name is None else python_types.FACTORIES.get(name) or _code({"name": name}, find_type)
 
 

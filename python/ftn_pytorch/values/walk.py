@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from ..system import private_names
 from . import user_objects
 from .code_names import codes_in, globals_in, named_by, names_in
 from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, results_in, shown, slots_of
@@ -332,8 +333,6 @@ class Walk:
     def _module(self, value: Any, path: str) -> Iterator[Edge]:
         """A network: layers, parameters and buffers, then its other fields."""
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
-        from ..system import private_names
-
         for table in private_names.tables_of(value):
             for name, each in list(table.items()):
                 yield Edge(table, name, each, _joined(path, name), By.ITEM)
@@ -349,8 +348,6 @@ class Walk:
 
     def _optimizer(self, value: Any, path: str) -> Iterator[Edge]:
         yield Edge(value, "__class__", type(value), type(value).__name__, By.PART)
-        from ..system import private_names
-
         hooks = private_names.hooks_of(value)
         for name, each in list(fields_of(value).items()):
             if name not in ("state", "param_groups") and not any(each is known for known in hooks):

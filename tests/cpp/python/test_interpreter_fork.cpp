@@ -106,7 +106,7 @@ TEST(ForkOfTheProgram, AChildClosesALockOfPython) {
   const test::Folder folder;
   const std::filesystem::path path = folder.path() / ".lock";
   const Script script(
-      "from ftn_pytorch.checkpoint.lock import Lock\n"
+      "from ftn_pytorch.system.file_lock import Lock\n"
       "def take(path): global lock; lock = Lock(path, 'model')\n"
       "def end(): lock.release()\n");
   ASSERT_OK(script.call("take", {in(path.c_str())}));

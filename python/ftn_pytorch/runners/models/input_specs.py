@@ -9,8 +9,8 @@ from typing import Any
 
 from ...errors import FtnPytorchError, did_you_mean
 from ...script.call_text import converting
+from ...script.shapes import Shape, mismatch
 from ...values import dtype_name
-from ...values.shapes import Shape, mismatch
 from .narrow_types import advice, is_narrow
 
 ABOUT_AXES = 'Axes are counted from 0, in reverse of the Fortran order unless the model was loaded with layout="same".'

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...script.shapes import Shape
 from ...system import private_names
-from ...values.shapes import Shape
 from .input_specs import Input, arrange, check
 from .narrow_types import is_narrow, narrowed
 from .numpy_inputs import as_input

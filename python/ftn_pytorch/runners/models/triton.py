@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import FtnPytorchError
+from ...script import results
 from ...script.conventions import FORWARD, Convention
 from ...script.framework import NUMPY
 from ...system import log, process
-from ...values import is_tensor, results
+from ...values import is_tensor
 from ..base import Runner, refuse_gradients
 from ..options import USE_INFERENCE_MODE, Options
 from .input_specs import arrange, check

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from ...errors import FtnPytorchError, did_you_mean, missing_package
+from ...script.shapes import Shape
 from ...values.dtypes import OF_TRITON
-from ...values.shapes import Shape
 from .input_specs import Input
 
 SCHEME = "triton+grpc://"

@@ -11,8 +11,8 @@ from ...errors import FtnPytorchError, did_you_mean, summary
 from ...script import parameters
 from ...script.framework import import_torch
 from ...system import private_names
-from ...values import fused_kernels
 from ..base import Runner
+from . import fused_kernels
 from .base import ObjectRunner, check_type, class_of, make, plain_options
 
 # From here on plain gradient descent takes the fused kernel.

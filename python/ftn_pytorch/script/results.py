@@ -10,7 +10,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from ..errors import FtnPytorchError
-from . import is_array, is_number, is_tensor, plain
+from ..values import is_array, is_number, is_tensor, plain
 
 Names = tuple[str, ...] | None
 

@@ -20,7 +20,7 @@ import weakref
 from typing import Any
 
 from ..errors import FtnPytorchError
-from ..system import launcher, process
+from . import launcher, process
 
 _UNSUPPORTED = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOLCK)
 

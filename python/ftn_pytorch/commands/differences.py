@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from . import dtype_name, is_tensor
-from .dtypes import BY_NAME
+from ..values import dtype_name, is_tensor
+from ..values.dtypes import BY_NAME
 
 
 class Difference(NamedTuple):
