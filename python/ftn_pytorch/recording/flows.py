@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from ..values.kinds import is_simple
 from .footprints import NOWHERE, Footprints, Syntax, value_of
+from .returned import PLAIN
 
 _FUNCTIONS = (min, max, abs, int, float, bool)
 _COMPUTES = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp)
@@ -54,7 +54,7 @@ def _with_number(part: Any, text: str, frame: FrameType, names: frozenset[str]) 
         return ast.Name("n", ast.Load())
     if isinstance(part, (ast.Constant, ast.Name, ast.Attribute)):
         value = value_of(part, frame)
-        is_constant = getattr(part, "id", getattr(part, "attr", None)) not in names and is_simple(value)
+        is_constant = getattr(part, "id", getattr(part, "attr", None)) not in names and isinstance(value, PLAIN)
         return ast.Constant(value) if is_constant else None
     made, fields = copy.copy(part), ast.iter_fields(part)
     if isinstance(part, ast.Call):
