@@ -10,8 +10,8 @@ from ftn_pytorch import load_recording
 from ftn_pytorch.checkpoint import file as checkpoint_file
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.opening import open_runner
-from ftn_pytorch.recording import extension
 from ftn_pytorch.saved import writing
+from ftn_pytorch.system import extension
 
 torch = pytest.importorskip("torch")
 

@@ -111,7 +111,9 @@ class Calls:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         """As the last of ``sys.meta_path`` it is asked for what none of the others has found."""
         if threading.get_ident() == self._thread and self._concerns(sys._getframe(1)):
-            self._recorder.refuse(f"it looks for a module that is not there ({name}), and may be later: import it outside")
+            self._recorder.refuse(
+                f"it looks for a module that is not there ({name}), and may be later: import it outside"
+            )
 
     def _see(self, frame: FrameType, event: str, argument: Any) -> None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
