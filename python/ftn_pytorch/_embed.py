@@ -46,7 +46,7 @@ _PLACES = {
     "put_modes_back": "system.torch_modes",
     "enter_modes": "system.torch_modes",
     "forget_modes": "system.torch_modes",
-    "tensor_looks": "recording.extension",
+    "tensor_looks": "system.extension",
     "join_node": "ranks.node",
     "fork": "ranks.node",
     "become_worker": "ranks.node",

@@ -152,7 +152,7 @@ def isolated(monkeypatch: pytest.MonkeyPatch, build_dir: Path, tmp_path: Path) -
     """
     import torch
 
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
 
     monkeypatch.setattr(sys, "path", [str(ROOT / "python"), *sys.path])
     monkeypatch.chdir(tmp_path)
@@ -177,7 +177,7 @@ def test_python(block: Block, tmp_path: Path) -> None:
     """Each block is loaded as a script, as Fortran does it, and each function that the program could call is called."""
     import torch
 
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
 
     if not extension.obstacle():
         warnings.simplefilter("error", FtnPytorchWarning)  # such as that something is not recorded

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy
@@ -12,6 +11,7 @@ import torch
 
 import ftn_pytorch
 from ftn_pytorch.recording.compiled_steps import CompiledReplay
+from ftn_pytorch.system import process
 
 from .plain import Numbers, kept_settings, run
 from .scripts import Script
@@ -39,8 +39,7 @@ def compiled(script: Script, plain: Numbers) -> Verdict:
     def wait() -> None:
         assert all(each.wait(SECONDS) for each in replays()), "the compiler does not end"
 
-    with kept_settings(), warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with kept_settings(), process.warnings_held() as told:
         found = run(script, plain.varied, made_by, wait)
     for call, (one, other) in enumerate(itertools.zip_longest(plain.seen, found)):
         if one is not None and other is not None:
@@ -49,7 +48,7 @@ def compiled(script: Script, plain: Numbers) -> Verdict:
             return Verdict(WRONG, f"call {call}: {why}")
     if any(each.is_compiled() for each in replays()):
         return Verdict(SAME)
-    return Verdict(REFUSED, next((str(each.message) for each in told if "recorded" in str(each.message)), "no code"))
+    return Verdict(REFUSED, next((each for each in told if "recorded" in each), "no code"))
 
 
 def settled(one: Any, other: Any) -> Any:

@@ -6,6 +6,7 @@ The folder ``corpus/product`` lists kinds, places and ways; its files say in the
 
 from __future__ import annotations
 
+import ast
 import functools
 import random
 import re
@@ -152,6 +153,15 @@ def _pairs(places: Iterable[str]) -> Iterator[tuple[str, str, str]]:
                 yield name, place, statement
 
 
+def _is_python(place: str, statement: str) -> bool:
+    """False for a statement that assigns to the value, where a call gives that: ``holder.get() *= 2``."""
+    try:
+        ast.parse(statement.replace("@", PLACES_OF_RESTARTS[place].reach))
+    except SyntaxError:
+        return False
+    return True
+
+
 def crossed(count: int, seed: int) -> dict[str, Script]:
     """``count`` cases of the product by name: the same ones for the same seed."""
     found = {}
@@ -200,6 +210,7 @@ def _ranked(places: Iterable[str], count: int, seed: int) -> Iterator[tuple[rand
     numbers = random.Random(seed)
     pairs = list(_pairs(places))
     numbers.shuffle(pairs)
+    pairs = [each for each in pairs if _is_python(*each[1:])]
     turns: dict[tuple[str, bool], int] = {}
     seen: dict[str, int] = {}
     ranked = []

@@ -108,7 +108,7 @@ def python():
 def extension(monkeypatch):
     """The extension that runs recordings, of the build under test; skips where that has none."""
     pytest.importorskip("torch")
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
 
     monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
     if extension.module() is None:

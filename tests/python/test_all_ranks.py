@@ -36,7 +36,7 @@ def test_means_are_exact_and_the_same_bits_on_all_ranks(tmp_path, mpi_name, size
 
 RECORDED = """
     from ftn_pytorch import all_reduce_mean, recorded
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
 
     def step(x):
         return all_reduce_mean(x.square().mean())

@@ -12,7 +12,7 @@ RANK = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded
-    from ftn_pytorch.recording import extension as library
+    from ftn_pytorch.system import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -70,7 +70,7 @@ WEIGHTED = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded, require_equal
-    from ftn_pytorch.recording import extension as library
+    from ftn_pytorch.system import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)

@@ -12,7 +12,7 @@ ALONE = """
     import sys
     import torch
     from ftn_pytorch import average_gradients, recorded, require_equal
-    from ftn_pytorch.recording import extension as library
+    from ftn_pytorch.system import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -98,7 +98,7 @@ PASSED_OVER = """
     import torch
     from ftn_pytorch import average_gradients, errors, recorded
     from ftn_pytorch.ranks import failed_calls
-    from ftn_pytorch.recording import extension as library
+    from ftn_pytorch.system import extension as library
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)

@@ -122,7 +122,7 @@ def test_a_rank_may_have_one_cell(tmp_path, mpi_name):
 
 
 RECORDED = """
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
     (plain, _), (kept, step) = (halo_ranks.trained(rank, size, keeps) for keeps in (False, True))
     end([plain == kept, step.recording.is_ready or extension.obstacle() or step.recording.obstacle])
 """

@@ -237,7 +237,7 @@ def test_a_thread_needs_a_process_group(tmp_path, mpi_name):
 RECORDED = """
     from ftn_pytorch import recorded
     from ftn_pytorch.kit import Guard, Normaliser
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
     normaliser, guard = Normaliser(2, over_ranks=True), Guard(over_ranks=True)
 
     def step(x):

@@ -94,7 +94,7 @@ def test_all_operations(tmp_path, mpi_name):
 
 TRAINING = """
     from ftn_pytorch import recorded, require_equal, all_reduce_mean
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
     from torch.distributed import checkpoint
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard

@@ -115,6 +115,11 @@ def test_the_same_scripts_for_the_same_seed():
     assert all(f", {place}, " in text for place in PLACES_OF_RESTARTS)
 
 
+def test_all_scripts_of_the_product_are_python():
+    for script in restarts(10000, SEED).values():
+        compile(script.text, script.name, "exec")
+
+
 def test_the_corpus_names_promises_that_there_are():
     named = {promise for script in corpus().values() for promise in (*script.expected, *script.says)}
     assert named <= PROMISES.keys()

@@ -9,10 +9,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording import extension  # noqa: E402
 from ftn_pytorch.recording.arguments import Call  # noqa: E402
 from ftn_pytorch.recording.following import Known  # noqa: E402
 from ftn_pytorch.recording.recorded_call import record  # noqa: E402
+from ftn_pytorch.system import extension  # noqa: E402
 from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")

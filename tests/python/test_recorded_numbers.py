@@ -181,3 +181,11 @@ def test_numbers_of_a_function_that_computes_on_a_device():
         x = torch.full((3, 2), float(call))
         assert apply(x) == seen[-1] == net(x).square().mean().item()
     assert apply.recording.is_ready and len(seen) == 20
+
+
+def test_a_count_beside_an_attribute_that_is_no_constant(script):
+    module = script("calls = 0\ndef step(x):\n    global calls\n    calls += 1\n    return x.T / calls\n")
+    step, x = recorded(module.step), torch.ones(2, 3)
+    with pytest.warns(FtnPytorchWarning, match="calls is another one: count in a tensor"):
+        found = [step(x) for _ in range(CALLS)]
+    assert all(torch.equal(each, x.T / (call + 1)) for call, each in enumerate(found))

@@ -2,6 +2,7 @@
 """Functions that cannot be recorded go on as they are, and one sentence says why."""
 
 import ctypes
+import warnings
 
 import pytest
 
@@ -11,7 +12,8 @@ from build_tree import build_folder  # noqa: E402
 
 import program  # noqa: E402
 from ftn_pytorch import __version__, recorded  # noqa: E402
-from ftn_pytorch.recording import comparison, extension  # noqa: E402
+from ftn_pytorch.recording import comparison  # noqa: E402
+from ftn_pytorch.system import extension  # noqa: E402
 from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -117,7 +119,7 @@ def test_an_extension_for_another_torch(python, tmp_path, is_described):
         import torch
         torch.__version__ = "2.9.9"
         os.environ["FTN_PYTORCH_EXTENSIONS"] = {str(tmp_path)!r}
-        from ftn_pytorch.recording import extension as library
+        from ftn_pytorch.system import extension as library
         print(library.module(), library.obstacle())
     """
     found = python(code, warm=True)
@@ -183,3 +185,20 @@ def test_a_hook_is_called_by_its_name(load):
     with pytest.warns(FtnPytorchWarning, match="^ftn_pytorch_forward is not recorded: "):
         for _ in range(12):
             forward(torch.ones(2))
+
+
+def test_a_result_that_no_operator_writes_is_not_what_differs():
+    """torch makes memory for gradients of an LSTM that predicts, and writes nothing into it."""
+    net = torch.nn.LSTM(3, 4, 2).eval()
+
+    @recorded
+    def step(x):
+        with torch.no_grad():
+            return net(x)[0]
+
+    x = torch.randn(5, 2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [step(x) for _ in range(9)]
+    assert all(torch.equal(each, found[0]) for each in found)
+    assert "each time that it is given the same" not in step.recording.obstacle

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Saved recordings: a script, its file, and the script again give what the script alone gives; and what is refused."""
 
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
 import program
-from ftn_pytorch import load_recording
+from ftn_pytorch import load_recording, save_recording
+from ftn_pytorch import recorded as recorded_function
 from ftn_pytorch.checkpoint import file as checkpoint_file
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.opening import open_runner
-from ftn_pytorch.recording import extension
 from ftn_pytorch.saved import writing
+from ftn_pytorch.system import extension
 
 torch = pytest.importorskip("torch")
 
@@ -20,6 +22,7 @@ from promises.program_without_python import Program  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+Pair = namedtuple("Pair", "first second")
 SCRIPT = """
 import torch
 torch.manual_seed(1)
@@ -381,3 +384,18 @@ def test_without_the_plug_in_a_file_is_refused(file, monkeypatch):
     with pytest.raises(FtnPytorchError, match="cannot be run here: there is no libftn_pytorch_direct.so") as failure:
         load_recording(file)
     assert failure.value.status == "IMPORT"
+
+
+def test_named_tuples_of_containers_come_out_of_a_file(tmp_path):
+    def step(x):
+        return Pair(x * 2, [x + 1, Pair(x, {"y": x})])
+
+    step = recorded_function(step)
+    x = torch.ones(3)
+    for _ in range(8):
+        expected = step(x)
+    save_recording(str(tmp_path / "pair.ftr"), {"step": step}, {})
+    found = load_recording(str(tmp_path / "pair.ftr")).call("step", x)
+    assert list(found) == ["first", "second"] and torch.equal(found["first"], expected.first)
+    plain, inner = found["second"]
+    assert torch.equal(plain, x + 1) and torch.equal(inner["first"], x) and torch.equal(inner["second"]["y"], x)

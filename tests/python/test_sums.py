@@ -61,7 +61,7 @@ def test_the_bits_are_the_same_on_all_ranks(tmp_path, mpi_name, size):
 
 TRAINING = """
     from ftn_pytorch import recorded, require_equal
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
 
     def train(record):
         torch.manual_seed(0)
@@ -107,7 +107,7 @@ def test_ranks_are_one_recorded_or_not(tmp_path, mpi_name):
 
 PASSED_OVER = """
     from ftn_pytorch import recorded
-    from ftn_pytorch.recording import extension
+    from ftn_pytorch.system import extension
 
     def train(record, fails, calls=30, alike=False):
         torch.manual_seed(0)

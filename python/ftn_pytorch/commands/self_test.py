@@ -159,7 +159,7 @@ def _script() -> str:
 def _recorded_step() -> str:
     if not _torch():
         raise _NotTestedError("there is no torch")
-    from ..recording import extension
+    from ..system import extension
 
     if why := extension.obstacle():
         raise _NotTestedError(why)

@@ -207,7 +207,7 @@ def _package(name: str, consequence: str, cure: str) -> tuple[Any | None, Findin
 
 def _recording() -> Finding:
     """Whether recorded functions run without Python here, and saved recordings in Python."""
-    from ..recording import extension  # needs torch
+    from ..system import extension  # needs torch
 
     why = extension.obstacle()
     return (

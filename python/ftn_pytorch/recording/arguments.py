@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..system import private_names
+from ..system import extension, private_names
 from ..values import user_objects
 from ..values.held import fields_of
-from . import extension
 from .operations import address_of, is_ordinary
 from .returned import is_same_value
 

@@ -21,14 +21,14 @@ from typing import Any
 
 import torch
 
-from ..system import private_names
+from ..system import extension, private_names
 from ..values import user_objects
 from ..values.code_names import globals_in, names_in
 from ..values.held import CACHED, EMPTY, dict_of_class, fields_of, slots, slots_of
 from ..values.kinds import base_of, is_of_decimals, is_simple
 from ..values.optimizer_settings import is_live, is_setting
 from ..values.walk import CLASS_ONLY, LARGE, By, Edge, Kind, Walk
-from . import binding, extension
+from . import binding
 from .binding import ABSENT, ANYTHING, CELL, ITEM, SLOT, Binding, items_of, pairs_of, results_kept
 from .operations import is_of_library, parameters_of, tried_in
 from .reads import ASKING, DESCRIPTORS, OF_C, PAST_READS, SEES_RECORDER, Reads

@@ -13,9 +13,8 @@ from typing import Any
 import torch
 
 from ..errors import is_of_memory
-from ..system import private_names
+from ..system import extension, private_names
 from ..system.tensor_bytes import bytes_of
-from . import extension
 from .arguments import Call, tensors_in
 from .left_values import given
 from .operations import Operation, address_of, only_makes_memory
@@ -152,7 +151,7 @@ def both_ways(call: Call, variant: Variant, tolerance: float) -> tuple[Any, str 
             before.restore()
             again = extension.module().Replay(args, call.named, tape)
             numbers = again.given(args, call.named)[1]
-            with (first := _FirstDifference(tape.steps, recorder, tolerance)):
+            with (first := _FirstDifference(tape, recorder, tolerance)):
                 again.launch(inputs, numbers, False)
             difference = f"{first.found}{difference}"
     except Exception as failure:
@@ -203,10 +202,13 @@ class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore
     """Entered around a run of a recording, ``found`` tells the first operation that is another one than in the
     function, or gives something else: "mse_loss (model.py:7) gives ...; "."""
 
-    def __init__(self, steps: list[Operation], recorder: Recorder, tolerance: float) -> None:
+    def __init__(self, tape: Tape, recorder: Recorder, tolerance: float) -> None:
         super().__init__()
         self.found = ""
-        self._steps, self._recorder, self._tolerance = iter(steps), recorder, tolerance
+        self._steps, self._recorder, self._tolerance = iter(tape.steps), recorder, tolerance
+        # an operator may leave a result as it finds the memory, where nobody is to use it
+        self._used = {-1, *tape.results, *(slot for _, slot, _ in tape.gradients_after)}
+        self._used.update(slot for step in tape.steps for slot in step.slots())
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         run = functools.partial(operator, *args, **(kwargs or {}))
@@ -219,18 +221,20 @@ class _FirstDifference(private_names.dispatch_mode() or object):  # type: ignore
         # what nobody needs was left out of the recording
         if number >= len(values) or operations[number].name != step.name:
             return f"{step.name} ({step.place}) is no longer called; "
-        pairs = [pair for pair in zip(values[number], outcome) if not is_same(*pair, self._tolerance)]
+        slots = itertools.chain(*step.results)
+        used = [slot in self._used and one is not None for slot, one in zip(slots, values[number])]
+        value, outcome = (list(itertools.compress(each, used)) for each in (values[number], outcome))
+        pairs = [pair for pair in zip(value, outcome) if not is_same(*pair, self._tolerance)]
         if not pairs or only_makes_memory(step.operator):
             return ""
         is_repeatable = not step.writes and not step.is_random
-        again = [copies_of(run()) for _ in range(_TRIES if is_repeatable else 0)]
+        again = [itertools.compress(copies_of(run()), used) for _ in range(_TRIES if is_repeatable else 0)]
         if not all(is_same(one, two, 0) for each in again for one, two in zip(outcome, each)):
             return (
                 f"{step.name} ({step.place}) gives other numbers each time that it is given the same, as what adds up "
                 "in no fixed order does: allow for that with recorded(tolerance=...); "
             )
-        value, other = pairs[0]
-        return f"{step.name} ({step.place}) gives {_unlike(value, other)}; "
+        return f"{step.name} ({step.place}) gives {_unlike(*pairs[0])}; "
 
 
 def is_same(value: Any, other: Any, tolerance: float, largest: float = 0.0) -> bool:

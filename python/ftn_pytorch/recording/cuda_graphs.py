@@ -23,8 +23,8 @@ from typing import Any
 import torch
 
 from ..ranks import process_group
-from ..system import log, private_names
-from . import comparison, extension
+from ..system import extension, log, private_names
+from . import comparison
 from .collectives import asks_ranks
 from .memory_spans import Overlaps, has_gaps, like
 from .operations import is_move

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from ..values.kinds import is_simple
-from .footprints import NOWHERE, Footprints, Syntax, value_of
+from .footprints import NOWHERE, Access, Footprints, Syntax, value_of
+from .returned import PLAIN
 
 _FUNCTIONS = (min, max, abs, int, float, bool)
 _COMPUTES = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp)
@@ -31,11 +31,12 @@ class Step(NamedTuple):
     node: ast.AST
 
 
-def computed(node: ast.expr, syntax: Syntax, frame: FrameType, names: frozenset[str]) -> Computed:
-    """The widest expression around one that reads a number, in which all else is constant in a recording.
-    ``names``: what is not."""
-    widest, of, text = node, _with_number(node, ast.unparse(node), frame, names), ast.unparse(node)
-    while (wider := _with_number(outer := syntax.parents.get(widest), text, frame, names)) is not None:
+def computed(access: Access, names: Set[str]) -> Computed:
+    """The widest expression around a read of a number, in which all else is constant in a recording. ``names``: what is
+    not."""
+    widest, text, frame = access.node, ast.unparse(access.node), access.frame
+    of = _with_number(widest, text, frame, names)
+    while (wider := _with_number(outer := access.syntax.parents.get(widest), text, frame, names)) is not None:
         assert isinstance(outer, ast.expr)
         widest, of = outer, wider
     is_test = isinstance(outer, (ast.If, ast.IfExp, ast.While)) and outer.test is widest
@@ -47,14 +48,14 @@ def computed(node: ast.expr, syntax: Syntax, frame: FrameType, names: frozenset[
     return Computed(ast.unparse(widest), eval(compile(whole, "<computed>", "eval"), {}))
 
 
-def _with_number(part: Any, text: str, frame: FrameType, names: frozenset[str]) -> ast.expr | None:
+def _with_number(part: Any, text: str, frame: FrameType, names: Set[str]) -> ast.expr | None:
     """An expression with ``n`` in place of what reads the number, and values in place of other names; None where
     something in it is no constant."""
     if isinstance(part, ast.expr) and ast.unparse(part) == text:
         return ast.Name("n", ast.Load())
     if isinstance(part, (ast.Constant, ast.Name, ast.Attribute)):
         value = value_of(part, frame)
-        is_constant = getattr(part, "id", getattr(part, "attr", None)) not in names and is_simple(value)
+        is_constant = getattr(part, "id", getattr(part, "attr", None)) not in names and isinstance(value, PLAIN)
         return ast.Constant(value) if is_constant else None
     made, fields = copy.copy(part), ast.iter_fields(part)
     if isinstance(part, ast.Call):
@@ -76,12 +77,12 @@ def _with_number(part: Any, text: str, frame: FrameType, names: frozenset[str]) 
     return made
 
 
-def value_added(node: ast.expr, syntax: Syntax, frame: FrameType) -> Any:
+def value_added(access: Access) -> Any:
     """What a statement that reads or writes a place here adds to what is there: a number; None if that is not known,
     NOWHERE if it does another thing."""
-    if (found := _sum_around(node, syntax)) is None:
+    if (found := _sum_around(access.node, access.syntax)) is None:
         return NOWHERE
-    value = value_of(found[0], frame)
+    value = value_of(found[0], access.frame)
     if type(value) not in (int, float):
         return None
     return value if isinstance(found[1], ast.Add) else -value

@@ -123,9 +123,6 @@ class Following:
         """Of lists, by their identity."""
         self._reads: Counter[int] = Counter()
         """Of ways, by the identity of their places."""
-        self._names = frozenset(
-            each.path if each.key is None else each.key for each in (*known.numbers, *(way.place for way in known.ways))
-        )
         self._nodes: set[ast.AST] = set()
         """Where code has written to these numbers, and appended to these lists."""
         seen = [(each.place, functools.partial(self._see_number, each)) for each in self._counts]
@@ -184,7 +181,7 @@ class Following:
     def _see_number(self, count: Count, access: Access) -> None:
         self._nodes.add(access.node)
         count.reads += not access.is_write
-        value = value_added(access.node, access.syntax, access.frame)
+        value = value_added(access)
         if access.is_write:
             if value is NOWHERE:
                 count.is_written = True
@@ -195,7 +192,8 @@ class Following:
             if count.is_written or None in count.added:
                 self._refuse(f"it reads {count.place.path} after it has changed it")
                 return
-            found = computed(access.node, access.syntax, access.frame, self._names)
+            assert self.footprints is not None
+            found = computed(access, self.footprints.names)
             added = tuple(each for each in count.added if each is not None)
             try:
                 value = found.of(sum_of(count.before, added))

@@ -123,7 +123,8 @@ class Footprints:
         self.calls_code: set[ast.expr] = set()
         """Attributes that were written, and methods ``append``, which may give their value to code of a user."""
         self._places = places
-        self._names = {_name_of(each) for each, _ in places} | {"append"}
+        self.names = {_name_of(each) for each, _ in places} | {"append"}
+        """Of places, and of what is looked at beside."""
         self._count = 0
         self._before: Any = None
 
@@ -161,7 +162,7 @@ class Footprints:
                 sys.settrace(None)
                 return None
             found = _accesses(frame.f_code).get(frame.f_lasti)
-            if found is not None and found[1] in self._names:
+            if found is not None and found[1] in self.names:
                 try:
                     self._note(frame, *found)
                 except Exception as failure:  # of what is not foreseen; the call goes on

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..system import log, private_names, process, thread_recorder
-from . import collectives, comparison, compiled_steps, cuda_graphs, extension, late_checks
+from ..system import extension, log, private_names, process, thread_recorder
+from . import collectives, comparison, compiled_steps, cuda_graphs, late_checks
 from .arguments import Call, is_followed, key_of, tensors_in
 from .following import Known
 from .left_values import given, run_of

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 
 from ..values.held import fields_of, shown
+from ..values.kinds import base_of
 from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
 from .returned import is_same_value
 
@@ -53,7 +54,7 @@ class Place(Target):
                 return self.holder.cell_contents
             if self.kind == SLOT:
                 return object.__getattribute__(self.holder, self.key)
-            return _base_of(self.holder).__getitem__(self.holder, self.key)
+            return base_of(type(self.holder)).__getitem__(self.holder, self.key)
         except (LookupError, AttributeError, ValueError):
             return None
 
@@ -66,7 +67,7 @@ class Place(Target):
         elif self.kind == SLOT:
             object.__setattr__(self.holder, self.key, value)
         else:
-            _base_of(self.holder).__setitem__(self.holder, self.key, value)
+            base_of(type(self.holder)).__setitem__(self.holder, self.key, value)
 
     def back(self, before: Any) -> None:
         if self.get() is not before:
@@ -147,7 +148,7 @@ class Appended(Target):
         return tuple(itertools.islice(self.holder, max(length - self.count, 0), length))
 
     def put(self, value: tuple) -> None:
-        append = _base_of(self.holder).append
+        append: Any = base_of(type(self.holder)).append
         for each in value:
             append(self.holder, each)
 
@@ -183,10 +184,6 @@ def sum_of(number: Any, added: Iterable[Any]) -> Any:
 def _bits_of(value: Any) -> Any:
     """What tells zeros of other signs apart, and a number that is none from others."""
     return struct.pack("d", value) if type(value) is float else value
-
-
-def _base_of(holder: Any) -> Any:
-    return next(each for each in (dict, list, deque) if isinstance(holder, each))
 
 
 def changes_in(binding: Binding) -> list[tuple[Place, Any, Any]]:

@@ -83,8 +83,10 @@ class Calls:
         self._previous: Any = None
         self._loading = 0
         """How many functions run that import modules: what code of these does, it does once in any case."""
+        self._thread = threading.get_ident()
 
     def __enter__(self) -> Calls:
+        sys.meta_path.append(self)
         self._previous = sys.getprofile()
         if _is_of_cprofile(self._previous):
             self._previous.disable()
@@ -96,6 +98,7 @@ class Calls:
         return self
 
     def __exit__(self, *failure: Any) -> None:
+        sys.meta_path.remove(self)
         self._trials.end()
         for why in filter(None, map(_reason, self._watch.handed)):
             self._recorder.obstacle = self._recorder.obstacle or f"it {why}, {_ONCE}"
@@ -104,6 +107,13 @@ class Calls:
             self._previous.enable()
         elif self._previous is None or callable(self._previous):
             sys.setprofile(self._previous)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """As the last of ``sys.meta_path`` it is asked for what none of the others has found."""
+        if threading.get_ident() == self._thread and self._concerns(sys._getframe(1)):
+            self._recorder.refuse(
+                f"it looks for a module that is not there ({name}), and may be later: import it outside"
+            )
 
     def _see(self, frame: FrameType, event: str, argument: Any) -> None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):

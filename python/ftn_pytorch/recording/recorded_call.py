@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch.utils.weak import TensorWeakRef
 
+from ..system.extension import module
 from ..values.held import fields_of
 from ..values.optimizer_settings import sources_of
 from . import left_values, operations, optimizer_numbers
 from .arguments import Call, Held, arguments_of, leaves, tensors_in
 from .bindings import Watch
-from .extension import module
 from .following import Following, Known
 from .operations import Operation, address_of, exchanges_at_once, in_place, is_ordinary, parameters_of, without_unused
 from .optimizer_numbers import Trials

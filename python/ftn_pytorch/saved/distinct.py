@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from ..recording import extension
 from ..recording.operations import address_of
 from ..recording.places import difference
 from ..recording.tape import Tape
 from ..recording.traced_numbers import NUMBER
+from ..system import extension
 from .any_batch import is_equal
 from .portable import Plain, Unsavable
 

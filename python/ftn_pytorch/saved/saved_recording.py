@@ -11,10 +11,9 @@ from ..checkpoint import file
 from ..checkpoint.base import Checkpoint, refuse_other_rank
 from ..errors import FtnPytorchError
 from ..ranks import sums
-from ..recording import extension
 from ..recording.arguments import leaves
 from ..script.conventions import FORWARD, TRAIN
-from ..system import fair_lock, installation, trial
+from ..system import extension, fair_lock, installation, trial
 
 
 class _Read(NamedTuple):

@@ -15,13 +15,13 @@ from typing import Any
 import torch
 
 from ..errors import FtnPytorchError
-from ..recording import extension
 from ..recording.arguments import Given
 from ..recording.collectives import asks_ranks
 from ..recording.comparison import is_same
 from ..recording.operations import address_of
 from ..recording.returned import filled, parts
 from ..recording.tape import Tape
+from ..system import extension
 from . import saved_recording
 
 

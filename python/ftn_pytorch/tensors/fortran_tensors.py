@@ -35,7 +35,7 @@ def address_of(tensor: Any) -> int:
 
 def _bridge() -> Any:
     """The extension that knows how torch makes objects of tensors; IMPORT if it cannot be used."""
-    from ..recording import extension
+    from ..system import extension
 
     module = extension.module()
     if module is None:

@@ -26,8 +26,8 @@ c10::IValue filled_result(const SavedNode& node, const std::vector<at::Tensor>& 
   std::vector<c10::IValue> items;
   for (const SavedNode& each : node.items) items.push_back(filled_result(each, tensors));
   if (node.kind == SavedNode::Kind::named) {
-    std::vector<c10::TypePtr> types;
-    for (const c10::IValue& each : items) types.push_back(each.type());
+    // only the names are asked for, and torch allows no list of anything as the type of a field
+    const std::vector<c10::TypePtr> types(items.size(), c10::TensorType::get());
     return c10::ivalue::Tuple::createNamed(std::move(items), c10::TupleType::createNamed("result", node.names, types));
   }
   if (node.kind == SavedNode::Kind::list) {

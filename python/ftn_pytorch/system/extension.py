@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from .._version import __version__
-from ..system import installation, private_names, process
+from . import installation, private_names, process
 
 _NAME = "_ftn_pytorch_recording"
 PLUGIN = "libftn_pytorch_direct.so"
