@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ftr/tape.hpp"
 #include "recording/torch.hpp"
-#include "tape/tape.hpp"
 
 namespace fpt::recording {
 
