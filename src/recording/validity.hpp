@@ -14,6 +14,7 @@
 namespace fpt::recording {
 
 namespace py = pybind11;
+using ftr::Argument, ftr::Branch, ftr::Formula, ftr::Frame, ftr::Operation, ftr::Tape;
 
 /// Arguments of a call: containers of Python with tensors and other values in them.
 class Signature {
