@@ -103,9 +103,9 @@ TEST(CallSettings, HoldTheDefaultTypeAlsoWhereACallFails) {
 TEST(CallSettings, OfAFileThatIsLoadedChangeNothing) {
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::kDouble));
   process().setDeterministicAlgorithms(true, false);
-  Settings settings{};
+  fpt::direct::Settings settings{};
   settings.file = std::string(std::getenv("FPT_TEST_ARCHIVES")) + "/python.ftr";
-  (void)load_recording(settings);
+  (void)fpt::direct::load_recording(settings);
   EXPECT_EQ(c10::get_default_dtype_as_scalartype(), at::kDouble);
   EXPECT_TRUE(process().deterministicAlgorithms());
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::kFloat));
