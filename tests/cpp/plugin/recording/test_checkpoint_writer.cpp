@@ -10,7 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ftr::CheckpointFile, ftr::FileKind, ftr::Sha256;
-using ftr::test::outcome_of;
 
 class CheckpointFileTest : public testing::Test {
  protected:
@@ -37,7 +36,7 @@ class CheckpointFileTest : public testing::Test {
     std::ofstream(file, std::ios::binary) << bytes;
   }
   test::Outcome open() const {
-    return outcome_of([&] { const CheckpointFile opened(file); });
+    return ftr::test::outcome_of([&] { const CheckpointFile opened(file); });
   }
 };
 
@@ -68,8 +67,8 @@ TEST_F(CheckpointFileTest, AFileThatReadsOtherwiseThanItWasWrittenDoesNotCount) 
     }
   };
   const auto pass = [](const CheckpointFile&) {};
-  EXPECT_FAILS(outcome_of([&] { write_checkpoint_file(file, FileKind::checkpoint, "{}", fill, pass); }), FPT_ERR_FILE,
-               "a.ckpt cannot be written: what was written is damaged: the end of it is missing");
+  EXPECT_FAILS(ftr::test::outcome_of([&] { write_checkpoint_file(file, FileKind::checkpoint, "{}", fill, pass); }),
+               FPT_ERR_FILE, "a.ckpt cannot be written: what was written is damaged: the end of it is missing");
   EXPECT_EQ(CheckpointFile(file).archive_length(), 7u) << "the older one stays";
 }
 
@@ -104,7 +103,8 @@ TEST_F(CheckpointFileTest, PathsAreAbsoluteAndLinksAreFollowed) {
   EXPECT_EQ(checkpoint_path((folder.path() / "." / "link").string()), fs::canonical(file).string());
   EXPECT_TRUE(fs::path(checkpoint_path("somewhere")).is_absolute());
   for (const char* name : {"", " \t\n"})
-    EXPECT_FAILS(outcome_of([&] { (void)checkpoint_path(name); }), FPT_ERR_FILE, "the name of the checkpoint is empty");
+    EXPECT_FAILS(ftr::test::outcome_of([&] { (void)checkpoint_path(name); }), FPT_ERR_FILE,
+                 "the name of the checkpoint is empty");
 }
 
 }  // namespace

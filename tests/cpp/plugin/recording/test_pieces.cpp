@@ -10,8 +10,6 @@
 namespace fpt::direct {
 namespace {
 
-using ftr::test::outcome_of;
-
 c10::IValue hole(const std::string& kind) { return c10::ivalue::Tuple::create({c10::IValue(kind)}); }
 c10::IValue hole(const std::string& kind, const c10::IValue& name) {
   return c10::ivalue::Tuple::create({c10::IValue(kind), name});
@@ -55,7 +53,7 @@ TEST(Pieces, ATextIsTakenApartWhereItsHolesAre) {
     return pieces({c10::ivalue::Tuple::create({begin, end, hole("generator")})});
   };
   const auto refusal = [](const c10::IValue& holes) {
-    return outcome_of([&] { (void)ftr::pieces_of({"text", holes}); });
+    return ftr::test::outcome_of([&] { (void)ftr::pieces_of({"text", holes}); });
   };
   for (const c10::IValue& holes : {place(3, 5), place(-1, 2), place(3, 2), place(2, INT64_MAX)})
     EXPECT_EQ(refusal(holes).status, FPT_ERR_FORMAT);
@@ -106,7 +104,7 @@ TEST(Pieces, ThisProcessIsTold) {
 }
 
 TEST(Pieces, OtherPiecesAreRefused) {
-  const auto refusal = [](const c10::IValue& text) { return outcome_of([&] { (void)filled(text, {}); }); };
+  const auto refusal = [](const c10::IValue& text) { return ftr::test::outcome_of([&] { (void)filled(text, {}); }); };
   EXPECT_FAILS(refusal("text"), FPT_ERR_FORMAT, "its text is no list of pieces");
   EXPECT_FAILS(refusal(pieces({int64_t{1}})), FPT_ERR_FORMAT, "neither a text nor a hole");
   EXPECT_FAILS(refusal(pieces({hole("secret")})), FPT_ERR_FORMAT, "a hole for \"secret\"");
