@@ -91,6 +91,15 @@ def expected(file, calls):
     }
 
 
+def compared(reader, path, calls):
+    """Bit for bit."""
+    code, lines, errors = reader(path, calls)
+    assert code == 0, errors
+    results, arrays = expected(path, calls)
+    assert lines[: len(results)] == results
+    assert dict(line.split("\t ") for line in lines[len(results) :]) == arrays
+
+
 @pytest.mark.parametrize("make", ftr_cases.CASES, ids=lambda make: make.__name__)
 def test_the_reader_alone_predicts_and_trains_as_the_library(tmp_path, make, reader):
     torch.manual_seed(1)
@@ -101,11 +110,14 @@ def test_the_reader_alone_predicts_and_trains_as_the_library(tmp_path, make, rea
             function(*case.arguments[name]())
     path = save_recording(str(tmp_path / "case.ftr"), functions, names=case.names)
     calls = [(name, case.arguments[name]()) for _ in range(6) for name in functions]
-    code, lines, errors = reader(path, calls)
-    assert code == 0, errors
-    results, arrays = expected(path, calls)
-    assert lines[: len(results)] == results
-    assert dict(line.split("\t ") for line in lines[len(results) :]) == arrays
+    compared(reader, path, calls)
+
+
+def test_a_file_of_0_2_0(tmp_path, reader):
+    path = shutil.copy(Path(__file__).parent / "recordings_of_before" / "0.2.0.ftr", tmp_path)
+    x = torch.arange(12.0).reshape(4, 3) / 10
+    calls = [("ftn_pytorch_train", (x, x.sum(1, keepdim=True)))] * 3 + [("ftn_pytorch_forward", (x,))]
+    compared(reader, path, calls)
 
 
 def refused(reader, file, calls=()):
