@@ -200,7 +200,8 @@ wheel:
 	@$(environment); "$$FTN_PYTORCH_PYTHON" cmake/wheel/torches.py "$$FTN_PYTORCH_TORCHES" $(torches)
 	@$(environment); cmake/wheel/build.sh "$$FTN_PYTORCH_WHEELS" "$$FTN_PYTORCH_PYTHON" $(pythons)
 	@echo '== Tests'
-	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/install/test_wheel.py tests/install/test_wheel_torch.py
+	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/install/test_wheel.py tests/install/test_wheel_torch.py \
+	  tests/python/test_ftr_alone.py
 
 # The first five say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000

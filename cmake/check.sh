@@ -42,7 +42,7 @@ check_format() { files "${sources[@]}" | xargs clang-format --dry-run -Werror 2>
 mend_tidy="clang-tidy -p $build --fix FILE, or by hand; after make check has configured $build"
 check_tidy() {
   needs_build compile_commands.json &&
-    files 'src/*.cpp' | grep -Ev '^src/(plugin|recording|tape)/' | xargs -n 1 -P "$(nproc)" clang-tidy -p "$build" --quiet 2>/dev/null | places
+    files 'src/*.cpp' | grep -Ev '^src/(plugin|recording|ftr|shared)/' | xargs -n 1 -P "$(nproc)" clang-tidy -p "$build" --quiet 2>/dev/null | places
 }
 
 # Templates are read as what they become; those lines are as long as the language allows.

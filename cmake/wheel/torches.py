@@ -23,8 +23,10 @@ TORCH = (
     "torch/share/cmake/Torch/TorchConfig.cmake",
     *(f"torch/lib/lib{name}.so" for name in ("c10", "torch", "torch_cpu", "torch_python")),
 )
-CUDA = ("nvidia-cuda-runtime", "nvidia-cuda-crt")
-"""Packages with headers of CUDA 13."""
+CUDA = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cupti")
+"""Packages with headers of CUDA 13, and with two libraries without which libtorch_cpu cannot be loaded: tests run the
+reader of saved recordings with each torch, on the host."""
+OF_CUDA = ("nvidia/*/include/*", "nvidia/*/lib/libcudart.so.*", "nvidia/*/lib/libcupti.so.*")
 
 
 def fetch(requirement: str, names: tuple[str, ...], folder: Path) -> None:
@@ -50,7 +52,7 @@ def main(folder: Path, versions: list[str]) -> None:
             cuda = re.search(r"^cuda.*'(\d+\.\d+)'$", (place / "torch" / "version.py").read_text(), re.MULTILINE)
             if cuda:
                 for package in CUDA:
-                    fetch(f"{package}=={cuda[1]}.*", ("nvidia/*/include/*",), place)
+                    fetch(f"{package}=={cuda[1]}.*", OF_CUDA, place)
 
 
 if __name__ == "__main__":

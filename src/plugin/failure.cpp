@@ -6,6 +6,8 @@
 #include <set>
 #include <typeinfo>
 
+#include "ftr/refusal.hpp"
+
 namespace fpt::direct {
 namespace {
 
@@ -41,6 +43,29 @@ class Warnings : public c10::WarningHandler {
   std::set<std::string> told_;
 };
 
+fpt_status status_of(ftr::Why why) noexcept {
+  switch (why) {
+    case ftr::Why::file:
+      return FPT_ERR_FILE;
+    case ftr::Why::corrupt:
+      return FPT_ERR_CORRUPT;
+    case ftr::Why::format:
+      return FPT_ERR_FORMAT;
+    case ftr::Why::function:
+    case ftr::Why::state:
+      return FPT_ERR_HOOK;
+    case ftr::Why::signature:
+      return FPT_ERR_SIGNATURE;
+    case ftr::Why::dtype:
+      return FPT_ERR_DTYPE;
+    case ftr::Why::shape:
+      return FPT_ERR_SHAPE;
+    case ftr::Why::argument:
+      return FPT_ERR_ARGUMENT;
+  }
+  return FPT_ERR_INTERNAL;
+}
+
 /// Who has a handler of his own, such as torch in Python, keeps it.
 bool take_over_warnings() {
   static Warnings& ours = *new Warnings;
@@ -67,6 +92,8 @@ void rethrow_as(fpt_status status, const std::string& context, const std::string
     throw;
   } catch (const Error&) {
     throw;
+  } catch (const ftr::Refusal& refusal) {
+    fail(status_of(refusal.why()), as_utf8(refusal.what()));
   } catch (const c10::OutOfMemoryError& error) {
     fail(FPT_ERR_MEMORY, context, ": ", message_of(error));
   } catch (const std::bad_alloc&) {

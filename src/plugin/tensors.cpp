@@ -105,12 +105,6 @@ at::Tensor reversed_view(const at::Tensor& tensor) {
   return tensor.permute(axes);
 }
 
-bool is_laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
-  for (int64_t axis = 0; axis < like.dim(); ++axis)
-    if (tensor.stride(axis) != like.stride(axis) && like.size(axis) != 1) return false;
-  return true;
-}
-
 TensorFacts facts_of(const at::Tensor& tensor) {
   const int32_t dtype = dtype_of(tensor.scalar_type());
   TensorFacts facts;

@@ -23,10 +23,6 @@ at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner = {
 /// The same memory with the axes in the other order.
 [[nodiscard]] at::Tensor reversed_view(const at::Tensor& tensor);
 
-/// Whether an element of a tensor lies where that of another one of this shape does. The stride of an axis of one
-/// element says nothing.
-bool is_laid_out_as(const at::Tensor& like, const at::Tensor& tensor);
-
 [[nodiscard]] TensorFacts facts_of(const at::Tensor& tensor);
 /// "float64 (2, 3), Fortran (3, 2)"
 [[nodiscard]] std::string kind_of(const at::Tensor& tensor, bool same_layout);

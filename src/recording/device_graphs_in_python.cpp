@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "recording/saved_file.hpp"
-#include "tape/device_graph.hpp"
-#include "tape/device_turns.hpp"
+#include "shared/device_graph.hpp"
+#include "shared/device_turns.hpp"
 
 namespace fpt::recording {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "recording/torch.hpp"
-#include "tape/saved_module.hpp"
+#include "shared/saved_module.hpp"
 
 namespace fpt::recording {
 

@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "ftr/tape.hpp"
 #include "recording/torch.hpp"
-#include "tape/tape.hpp"
 
 namespace fpt::recording {
 
 namespace py = pybind11;
+using ftr::Argument, ftr::Branch, ftr::Formula, ftr::Frame, ftr::Operation, ftr::Tape;
 
 /// Arguments of a call: containers of Python with tensors and other values in them.
 class Signature {

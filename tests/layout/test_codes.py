@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC, PACKAGE = ROOT / "src", ROOT / "python" / "ftn_pytorch"
-READER = SRC / "plugin" / "recording"
+READER = SRC / "ftr"
 
 
 def codes_in(header: str, owner: str, name: str) -> list[str]:
@@ -44,8 +44,8 @@ def test_bindings() -> None:
 
 def test_formulas_and_branches() -> None:
     module = "recording/traced_numbers.py"
-    assert codes_in("tape/tape.hpp", "Formula", "Code") == numbered_in(module, "NUMBER")
-    assert codes_in("tape/tape.hpp", "Branch", "Code") == numbered_in(module, "LESS")
+    assert codes_in("ftr/tape.hpp", "Formula", "Code") == numbered_in(module, "NUMBER")
+    assert codes_in("ftr/tape.hpp", "Branch", "Code") == numbered_in(module, "LESS")
 
 
 def test_fields_of_a_tape() -> None:
@@ -59,7 +59,7 @@ def test_fields_of_a_tape() -> None:
 
 def test_words_of_arguments() -> None:
     """Of a tape in memory, and of one in a file: all kinds of arguments that a tape of C++ has."""
-    kinds = set(codes_in("tape/tape.hpp", "Argument", "Kind"))
+    kinds = set(codes_in("ftr/tape.hpp", "Argument", "Kind"))
     of_files = {"size", "real", "fraction", "sizes"}
     described = ast.unparse(function_of("recording/tape.py", "_described"))
     assert {each for each in kinds if f"'{each}'" in described} == kinds - of_files
@@ -88,4 +88,4 @@ def test_operators_that_no_file_may_call() -> None:
 
 def test_version_of_recordings_in_files() -> None:
     written = re.search(r"^FORMAT = (\d+)", (PACKAGE / "saved" / "writing.py").read_text(), re.M)[1]
-    assert f"format_of_recordings = {written};" in (READER / "recording_model.cpp").read_text()
+    assert f"format_of_recordings = {written};" in (READER / "program.cpp").read_text()

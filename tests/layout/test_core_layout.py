@@ -30,15 +30,17 @@ SOURCES = sorted(path for room in ROOMS for path in (SRC / room).iterdir() if pa
 PLUGIN = sorted(path for path in (SRC / "plugin").rglob("*") if path.suffix in (".cpp", ".hpp"))
 RECORDING = sorted(path for path in (SRC / "recording").iterdir() if path.suffix in (".cpp", ".hpp"))
 HEADERS = [SRC / "ftn_pytorch.h"]
-# Compiled into the plug-in and into the extension, each for itself.
-TAPE = sorted(path for path in (SRC / "tape").iterdir() if path.suffix in (".cpp", ".hpp"))
-EVERYTHING = [*HEADERS, *SOURCES, *PLUGIN, *RECORDING, *TAPE]
+# The reader of files, which others can take, and what plug-in and extension ask of each other.
+FTR = sorted(path for path in (SRC / "ftr").iterdir() if path.suffix in (".cpp", ".hpp"))
+BETWEEN = sorted(path for path in (SRC / "shared").iterdir() if path.suffix in (".cpp", ".hpp"))
+OF_TORCH = [*PLUGIN, *RECORDING, *FTR, *BETWEEN]
+EVERYTHING = [*HEADERS, *SOURCES, *OF_TORCH]
 # Those of torch that include Python.h are among them.
 HEADERS_OF_PYTHON = re.compile(
     r"#include <(?:Python\.h|pybind11/|torch/extension|torch/csrc/(?:Exceptions|autograd/python_|jit/python/))"
 )
-# What the plug-in takes: the interfaces of the core that it implements, what these are made of, and the tape.
-SHARED = {"base", "arrays", "observe", "values", "calls", "direct", "tape", "ftn_pytorch.h"}
+# What the plug-in takes: the interfaces of the core that it implements, what these are made of, and the reader.
+SHARED = {"base", "arrays", "observe", "values", "calls", "direct", "ftr", "shared", "ftn_pytorch.h"}
 
 
 def name_of(path: Path) -> str:
@@ -97,9 +99,7 @@ def test_rooms_include_only_rooms_below(source: Path) -> None:
 
 
 def test_headers_include_each_other_in_one_direction() -> None:
-    below = {
-        name_of(path): included_by(path) for path in [*SOURCES, *PLUGIN, *RECORDING, *TAPE] if path.suffix == ".hpp"
-    }
+    below = {name_of(path): included_by(path) for path in [*SOURCES, *OF_TORCH] if path.suffix == ".hpp"}
     while below:
         done = [name for name, included in below.items() if not set(included) & set(below)]
         assert done, f"a circle among {sorted(below)}"
@@ -108,7 +108,7 @@ def test_headers_include_each_other_in_one_direction() -> None:
 
 def test_architecture_lists_the_rooms() -> None:
     folders = {path.name for path in SRC.iterdir() if path.is_dir()} | {"."}
-    assert set(rooms_of_the_architecture()) == folders == set(ROOMS) | {"plugin", "recording", "tape"}
+    assert set(rooms_of_the_architecture()) == folders == set(ROOMS) | {"plugin", "recording", "ftr", "shared"}
 
 
 @pytest.mark.parametrize("source", EVERYTHING, ids=name_of)
@@ -116,10 +116,27 @@ def test_files_open_with_what_they_are_for(source: Path) -> None:
     assert len(opens_with(source).split()) > 4
 
 
-@pytest.mark.parametrize("source", [*RECORDING, *TAPE], ids=name_of)
-def test_extension_and_tape_take_nothing_of_the_core(source: Path) -> None:
-    allowed = ("tape/",) if source in TAPE else ("recording/", "tape/", "base/tensor_looks.hpp", "base/release.hpp")
+@pytest.mark.parametrize("source", [*RECORDING, *BETWEEN], ids=name_of)
+def test_extension_takes_nothing_of_the_core(source: Path) -> None:
+    of_extension = ("recording/", "shared/", "ftr/tape.hpp", "base/tensor_looks.hpp", "base/release.hpp")
+    allowed = ("shared/", "ftr/torch.hpp") if source in BETWEEN else of_extension
     assert all(included.startswith(allowed) for included in included_by(source))
+
+
+@pytest.mark.parametrize("source", FTR, ids=name_of)
+def test_reader_stands_alone(source: Path) -> None:
+    """Its folder, ATen and c10 are all that it needs; caffe2/serialize is torch's reader of archives."""
+    text = source.read_text()
+    assert all(included.startswith("ftr/") for included in included_by(source))
+    assert not re.search(r"#include <torch/|\bfpt\b|\bFPT_", text)
+    assert all(
+        re.match(r"inline_container\.h|read_adapter", each) for each in re.findall(r"<caffe2/serialize/(.+)>", text)
+    )
+
+
+def test_reader_lists_its_sources() -> None:
+    listed = re.findall(r"^  (\w+\.cpp)", (SRC / "ftr" / "CMakeLists.txt").read_text(), re.MULTILINE)
+    assert listed == [path.name for path in FTR if path.suffix == ".cpp"]
 
 
 @pytest.mark.parametrize("source", [path for path in EVERYTHING if is_without_python(path)], ids=name_of)
@@ -224,9 +241,9 @@ def test_numbers_are_the_same_in_every_locale() -> None:
     """What setlocale() and std::locale::global() reach writes and reads 0,5: base/plain.hpp has what they do not."""
     formats = r'"(?:[^"\\\n]|\\.)*%(?:[-+#0-9.*]+L?[aefgAEFG]|L?[aefgAEFG](?!\w))'  # and not scope%end
     functions = r"\b(?:ato[fl]|strto(?:d|f|ld)|sto(?:d|f|ld)|localeconv|strfmon)\("
-    streams = r"(?<!Plain<)std::[io]?stringstream\b|std::locale\b(?!::classic)"
+    streams = r"(?<!Plain<)(?<!class Text : public )std::[io]?stringstream\b|std::locale\b(?!::classic)"
     depends = re.compile(f"{formats}|{functions}|{streams}")
-    code = {path: re.sub(r"//.*", "", path.read_text()) for path in [*SOURCES, *PLUGIN, *RECORDING, *TAPE]}
+    code = {path: re.sub(r"//.*", "", path.read_text()) for path in [*SOURCES, *OF_TORCH]}
     assert not {name_of(path): found for path, text in code.items() if (found := depends.findall(text))}
 
 
@@ -263,7 +280,7 @@ def test_libraries_beside_the_core_have_their_exports(build_dir: Path, library: 
 MAY_KNOW_TORCHSCRIPT = {"plugin/model/": r".*", "recording/torch.hpp": r"torch/csrc/jit/python/pybind_utils\.h"}
 
 
-@pytest.mark.parametrize("source", [*PLUGIN, *RECORDING, *TAPE], ids=name_of)
+@pytest.mark.parametrize("source", OF_TORCH, ids=name_of)
 def test_torchscript_is_known_to_its_own_library_alone(source: Path) -> None:
     """torch will drop torch.jit: everything else needs ATen, c10 and their values."""
     allowed = [each for place, each in MAY_KNOW_TORCHSCRIPT.items() if name_of(source).startswith(place)]

@@ -338,19 +338,20 @@ def words_in(path, pattern):
 
 def test_the_page_has_the_words_of_the_library():
     """Kinds of arguments and results, keys of a recording, entries, settings, types, operators that are checked."""
-    reader, pickles = "src/plugin/recording/", "src/plugin/pickle/"
+    reader, writer = "src/ftr/", "src/plugin/recording/"
     wanted = words_in(reader + "saved_argument.cpp", r'kind == "(\w+)"')
     wanted |= words_in(reader + "saved_argument.cpp", r'name == "(\w+)"')
     wanted |= words_in(reader + "saved_tape.cpp", r'kind == "(\w+)"') | words_in(
         reader + "saved_tape.cpp", r'entry\("(\w+)"\)'
     )
-    wanted |= words_in(reader + "archive_file.cpp", r'name == "(\w+)"')
-    wanted |= words_in(reader + "recording_model.cpp", r'"(ftn_pytorch_\w+)"')
-    wanted |= words_in(reader + "recording_model.cpp", r'entry_in\(recording, "(\w+)"')
+    wanted |= words_in(reader + "content.cpp", r'name == "(\w+)"')
+    wanted |= words_in(writer + "recording_model.cpp", r'"(ftn_pytorch_\w+)"')
+    wanted |= words_in(reader + "program.cpp", r'entry_in\(recording, "(\w+)"')
     wanted |= words_in(reader + "call_settings.cpp", r'[({]"([a-z_0-9]+)"')
-    wanted |= words_in(reader + "pieces.cpp", r'kind == "(\w+)"')
-    wanted |= words_in(pickles + "stored_tensor.cpp", r'{"(\w+)", at::')
-    wanted |= words_in(pickles + "pickle_opcode.hpp", r"^  ([A-Z0-9_]+) =") - {"PROTO"}
+    wanted |= words_in(writer + "pieces.cpp", r'kind == "(\w+)"')
+    wanted |= words_in(reader + "stored_tensor.cpp", r'{"(\w+)", (?:"|nullptr)')
+    wanted |= words_in(reader + "stored_tensor.cpp", r'"(\w+Storage)", at::')
+    wanted |= words_in(reader + "pickle_opcode.hpp", r"^  ([A-Z0-9_]+) =") - {"PROTO"}
     wanted |= words_in(reader + "named_operator.cpp", r'"aten::(\w+)"')
     text = PAGE.read_text()
     assert len(wanted) > 90

@@ -75,7 +75,7 @@ def saved(path):
 
 
 def test_settings_of_a_script_hold_in_calls_of_its_file_alone(tmp_path):
-    """What holds during a call: tests/cpp/plugin/recording/test_call_settings.cpp."""
+    """What holds during a call: tests/cpp/ftr/test_call_settings.cpp."""
     before, x = state(), torch.ones(4, dtype=torch.float64)
     with held(OTHERS):
         opened = load_recording(saved(tmp_path / "step.ftr"))
@@ -115,7 +115,7 @@ def test_without_python_one_file_does_not_change_the_numbers_of_another(tmp_path
 
 
 def test_both_languages_have_the_same_settings():
-    text = (Path(__file__).parents[2] / "src/plugin/recording/call_settings.cpp").read_text()
+    text = (Path(__file__).parents[2] / "src/ftr/call_settings.cpp").read_text()
     table = text[text.index("constexpr std::array table") :]
     names = re.findall('"([a-z0-9_]+)"', table[: table.index("\n};")])
     assert sorted(names) == sorted(OTHERS) == sorted({*state()} - {"matmul_precision", "cudnn_tf32"})

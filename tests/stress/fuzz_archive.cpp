@@ -20,11 +20,12 @@
 #include <map>
 #include <random>
 
-#include "base/sha256.hpp"
 #include "changed_value.hpp"
-#include "plugin/pickle/plain_values.hpp"
+#include "ftr/plain_values.hpp"
+#include "ftr/refusal.hpp"
+#include "ftr/saved_tape.hpp"
+#include "ftr/sha256.hpp"
 #include "plugin/recording/archive_file.hpp"
-#include "plugin/recording/saved_tape.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -65,7 +66,7 @@ std::string with_closing(const std::string& archive, const std::string& descript
   const uint64_t lengths[] = {archive.size(), description.size()};
   file.append(reinterpret_cast<const char*>(&format), 4).append(reinterpret_cast<const char*>(&kind), 4);
   file.append(reinterpret_cast<const char*>(lengths), 16);
-  Sha256 sum;
+  ftr::Sha256 sum;
   sum.update(file);
   const auto bytes = sum.digest();
   return file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -269,23 +270,23 @@ void walk(const c10::IValue& value) {
 uint64_t understood = 0;
 
 /// The tapes are understood, or refused.
-void read_tapes(const ArchiveContent& content) {
+void read_tapes(const ftr::Content& content) {
   std::vector<std::string> names;
   for (const auto& number : content.numbers) names.push_back(number.first);
-  const SavedContext context{"a function", names, {}, [](torch::jit::Stack&) {}};
+  const ftr::SavedContext context{"a function", names, {}, [](torch::jit::Stack&) {}};
   try {
-    for (const auto& entry : entry_in(content.recording, "functions").toGenericDict())
-      for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function"))
-        understood += read_tape(tape, context).inputs.size() < 100;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), FPT_ERR_FORMAT) << error.text();
+    for (const auto& entry : ftr::entry_in(content.recording, "functions").toGenericDict())
+      for (const c10::IValue& tape : ftr::items_in(entry.value(), "the recordings of a function"))
+        understood += ftr::read_tape(tape, context).inputs.size() < 100;
+  } catch (const ftr::Refusal& refusal) {
+    EXPECT_EQ(refusal.why(), ftr::Why::format) << refusal.what();
   } catch (const c10::Error&) {
     // what holds the tapes is no dict
   }
 }
 
 /// What is done with a file that was taken. Whatever reads "recording" further is called here.
-void use(const ArchiveContent& content) {
+void use(const ftr::Content& content) {
   for (const auto& [name, tensor] : content.arrays) read_elements(tensor);
   if (content.generator.defined()) read_elements(content.generator);
   walk(content.recording);
@@ -293,14 +294,14 @@ void use(const ArchiveContent& content) {
 }
 
 /// What can be read can be written, and is the same then; only memory that is of two types is refused.
-void write_again(const ArchiveContent& content, const std::string& file) {
+void write_again(const ftr::Content& content, const std::string& file) {
   try {
     write_archive(file, content);
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), FPT_ERR_RESULT_TYPE) << error.text();
     return;
   }
-  const ArchiveContent again = read_archive(file);
+  const ftr::Content again = read_archive(file);
   use(again);
   EXPECT_EQ(again.state, content.state);
   EXPECT_EQ(again.arrays.size(), content.arrays.size());
@@ -309,14 +310,14 @@ void write_again(const ArchiveContent& content, const std::string& file) {
 
 TEST(FuzzArchive, AnyFileIsRefusedOrLiesWithinMemory) {
   std::vector<Seed> seeds;
-  std::vector<ArchiveContent> recordings;
+  std::vector<ftr::Content> recordings;
   const fs::path folder = fs::temp_directory_path() / ("ftn_pytorch_fuzz_" + std::to_string(getpid()));
   fs::create_directories(folder);
   for (const auto& entry : fs::directory_iterator(std::getenv("FPT_TEST_ARCHIVES"))) {
     seeds.push_back(seed_of(entry.path()));
     if (entry.path().filename().string().rfind("refused_", 0) == 0 || entry.path().stem() == "numpy") continue;
     const std::string ours = folder / entry.path().filename();
-    const ArchiveContent content = read_archive(entry.path());
+    const ftr::Content content = read_archive(entry.path());
     write_archive(ours, content);
     if (content.is_recording) recordings.push_back(content);
     for (int i = 0; i < 4; ++i) seeds.push_back(seeds.back());  // files that are taken, more often than others
@@ -334,7 +335,7 @@ TEST(FuzzArchive, AnyFileIsRefusedOrLiesWithinMemory) {
                   static_cast<unsigned long long>(current));
     bool is_right = true;
     if (current % 4 == 0) {
-      ArchiveContent content = recordings[current / 4 % recordings.size()];
+      ftr::Content content = recordings[current / 4 % recordings.size()];
       content.recording = ChangedValue(current).of(content.recording, 1 + current / 4 % 3);
       content.is_recording = content.recording.isGenericDict();
       if (!content.is_recording) content.recording = c10::IValue();
@@ -345,7 +346,7 @@ TEST(FuzzArchive, AnyFileIsRefusedOrLiesWithinMemory) {
       std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
     }
     try {
-      const ArchiveContent content = read_archive(file);
+      const ftr::Content content = read_archive(file);
       EXPECT_TRUE(is_right) << "a wrong digest was taken";
       use(content);
       if (current % 8 == 1) write_again(content, copy);

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 NUMBER, SLOT, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, NEGATE = range(9)
-"""Codes of ``Formula`` in src/tape/tape.hpp."""
+"""Codes of ``Formula`` in src/ftr/tape.hpp."""
 LESS, LESS_EQUAL, EQUAL = range(3)
-"""Codes of ``Branch`` in src/tape/tape.hpp."""
+"""Codes of ``Branch`` in src/ftr/tape.hpp."""
 
 COMPUTES: dict[int, Callable[[float, float], Any]] = {
     ADD: operator.add,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Settings of torch on which the numbers of a saved recording depend. torch has one of each for the process.
 
-src/plugin/recording/call_settings.cpp has the same names, and holds them during calls.
+src/ftr/call_settings.cpp has the same names, and holds them during calls.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from ..values.optimizer_settings import is_setting
 REFUSED = ("aten::from_file", "aten::_from_file", "aten::_print", "aten::warn", "aten::save", "aten::_assert_async.msg")
 """Operators that open files or write texts."""
 _NARROW = ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")
-"""Element types that no array has. src/plugin/pickle/stored_tensor.cpp has the same."""
+"""Element types that no array has. src/ftr/stored_tensor.cpp has the same."""
 _VALUES = (bool, int, float, str, type(None))
 _TAGGED: dict[type, str] = {
     torch.device: "device",

@@ -31,7 +31,7 @@ from .distinct import changes, distinct
 from .portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 
 FORMAT = 2
-"""Of recordings in a file, as in src/plugin/recording/recording_model.cpp."""
+"""Of recordings in a file, as in src/ftr/program.cpp."""
 _HOLES = ("step", "written", "host", "rank", "ranks")
 
 

@@ -5,8 +5,8 @@
 
 #include <map>
 
+#include "ftr/schema_types.hpp"
 #include "plugin/eager/dtypes.hpp"
-#include "plugin/schema_types.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -47,8 +47,8 @@ bool are_answers(const std::vector<c10::Argument>& returns) {
   if (const auto list = type->cast<c10::ListType>())
     return returns.size() == 1 && list->getElementType()->kind() == c10::TypeKind::TensorType;
   const c10::TypeKind kind = type->kind();
-  return returns.size() == 1 &&
-         (is_whole(kind) || is_real(kind) || kind == c10::TypeKind::NumberType || kind == c10::TypeKind::BoolType);
+  return returns.size() == 1 && (ftr::is_whole(kind) || ftr::is_real(kind) || kind == c10::TypeKind::NumberType ||
+                                 kind == c10::TypeKind::BoolType);
 }
 
 /// Of several results, with the names that they have in Python.
@@ -215,7 +215,7 @@ bool Operators::matches(const c10::FunctionSchema& schema, const GivenArguments&
 
 std::optional<Operators::Form> Operators::form_for(const c10::Argument& declared, char tag, bool lists,
                                                    std::string_view name) const {
-  const c10::TypePtr type = without_optional(declared.real_type());
+  const c10::TypePtr type = ftr::without_optional(declared.real_type());
   const c10::TypeKind kind = type->kind();
   const bool is_tuple = lists && tag == 'I';
   if (kind == c10::TypeKind::TensorType) {
@@ -224,8 +224,8 @@ std::optional<Operators::Form> Operators::form_for(const c10::Argument& declared
   }
   if (kind == c10::TypeKind::NumberType) return is_number(tag) ? std::optional(Form::as_given) : std::nullopt;
   if (kind == c10::TypeKind::BoolType) return tag == 'b' ? std::optional(Form::as_given) : std::nullopt;
-  if (is_whole(kind)) return tag == 'i' ? std::optional(Form::as_given) : std::nullopt;
-  if (is_real(kind))
+  if (ftr::is_whole(kind)) return tag == 'i' ? std::optional(Form::as_given) : std::nullopt;
+  if (ftr::is_real(kind))
     return tag == 'd' ? std::optional(Form::as_given) : tag == 'i' ? std::optional(Form::real) : std::nullopt;
   if (kind == c10::TypeKind::StringType) return tag == 's' ? std::optional(Form::as_given) : std::nullopt;
   if (kind == c10::TypeKind::ScalarTypeType)
@@ -234,7 +234,7 @@ std::optional<Operators::Form> Operators::form_for(const c10::Argument& declared
   const auto list = type->cast<c10::ListType>();
   if (list && list->getElementType()->kind() == c10::TypeKind::TensorType)
     return tag == 'A' ? std::optional(Form::as_given) : std::nullopt;
-  if (!list || !is_whole(list->getElementType()->kind())) return std::nullopt;
+  if (!list || !ftr::is_whole(list->getElementType()->kind())) return std::nullopt;
   if (tag == 'L') return Form::as_given;
   if (is_tuple) return Form::list;
   return tag == 'i' && declared.N() ? std::optional(Form::repeated) : std::nullopt;

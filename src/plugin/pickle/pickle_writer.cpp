@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "plugin/pickle/stored_tensor.hpp"
+#include "ftr/stored_tensor.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -103,7 +103,7 @@ void PickleWriter::push_storage(const at::Tensor& tensor, const char* dtype_name
   const std::string key = concat("storage ", known->second.first);
   if (push_known(key)) return;
   written_.storages.push_back(storage);
-  const bool has_class = dtype_of_storage(dtype_name).has_value();
+  const bool has_class = ftr::dtype_of_storage(dtype_name).has_value();
   put("(");
   push_text("storage");
   push_global(has_class ? "torch" : "torch.storage", has_class ? dtype_name : "UntypedStorage");
@@ -115,11 +115,11 @@ void PickleWriter::push_storage(const at::Tensor& tensor, const char* dtype_name
 }
 
 void PickleWriter::push_tensor(const at::Tensor& tensor) {
-  const char* dtype_name = tensor.defined() ? stored_name_of(tensor.scalar_type()) : nullptr;
+  const char* dtype_name = tensor.defined() ? ftr::stored_name_of(tensor.scalar_type()) : nullptr;
   if (!dtype_name || tensor.layout() != at::kStrided || tensor.is_meta() || tensor.is_nested() ||
       tensor.is_quantized() || !tensor.has_storage())
     fail(FPT_ERR_RESULT_TYPE, "a tensor is not dense, has no numbers, or has a type that cannot be stored");
-  const bool has_class = dtype_of_storage(dtype_name).has_value();
+  const bool has_class = ftr::dtype_of_storage(dtype_name).has_value();
   push_global("torch._utils", has_class ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
   put("(");
   push_storage(tensor, dtype_name);

@@ -40,7 +40,7 @@ KernelSettings kernel_settings() {
   return {torch.deterministicAlgorithms(), torch.allowTF32CuDNN(), torch.float32MatmulPrecision()};
 }
 
-const at::Tensor& in_slot(const recording::Frame& frame, int32_t slot) {
+const at::Tensor& in_slot(const ftr::Frame& frame, int32_t slot) {
   return frame.slots[static_cast<std::size_t>(slot)].toTensor();
 }
 
@@ -52,7 +52,7 @@ bool has_memory_of_its_own(const at::Tensor& tensor) {
 }
 
 /// One GPU has everything, and a run is calls of torch that change nothing but what the file keeps.
-bool can_be_captured(const SavedTape& tape, const InputsInSlots& inputs) {
+bool can_be_captured(const ftr::SavedTape& tape, const InputsInSlots& inputs) {
   if (inputs.empty() || !tape.tape.calls_only_torch() || !tape.written_inputs.empty() || !tape.before.empty())
     return false;
   const at::Device device = inputs.front().second.device();
@@ -99,7 +99,7 @@ struct OfSize {
 };
 
 /// Memory for gradients that outlives a run; a gradient may have several names. Empty where one has none yet.
-std::optional<std::vector<at::Tensor>> homes_of_gradients(const SavedTape& tape,
+std::optional<std::vector<at::Tensor>> homes_of_gradients(const ftr::SavedTape& tape,
                                                           const std::map<std::string, at::Tensor>& arrays) {
   std::map<int32_t, at::Tensor> homes;
   std::vector<at::Tensor> found;
@@ -114,8 +114,8 @@ std::optional<std::vector<at::Tensor>> homes_of_gradients(const SavedTape& tape,
 }
 
 /// Operators run on the memory of a graph, which is what is captured.
-void run_to_capture(const SavedTape& tape, Captured& made, const InputsInSlots& inputs, int64_t batch) {
-  recording::Frame frame = tape.tape.frame();
+void run_to_capture(const ftr::SavedTape& tape, Captured& made, const InputsInSlots& inputs, int64_t batch) {
+  ftr::Frame frame = tape.tape.frame();
   frame.refuses_host = true;
   for (const auto& [slot, input] : inputs) frame.slots[static_cast<std::size_t>(slot)] = input;
   tape.tape.run(frame, made.numbers, true, batch);
@@ -133,14 +133,15 @@ void run_to_capture(const SavedTape& tape, Captured& made, const InputsInSlots& 
 
 class DeviceGraphs::Graphs {
  public:
-  std::optional<GraphRun> run(const SavedTape& tape, const recording::Frame& frame, const std::vector<double>& numbers,
-                              int64_t batch, const std::map<std::string, at::Tensor>& arrays) {
+  std::optional<ftr::Outcome> run(const ftr::SavedTape& tape, const ftr::Frame& frame,
+                                  const std::vector<double>& numbers, int64_t batch,
+                                  const std::map<std::string, at::Tensor>& arrays) {
     const std::unique_lock<std::mutex> alone(mutex_, std::try_to_lock);
     if (!alone.owns_lock() || captures_ > most_captures) return std::nullopt;
     inputs_.clear();
-    for (const SavedInput& input : tape.inputs)
+    for (const ftr::SavedInput& input : tape.inputs)
       if (input.is_tensor) inputs_.emplace_back(input.slot, in_slot(frame, input.slot));
-    std::optional<GraphRun> made;
+    std::optional<ftr::Outcome> made;
     if (can_be_captured(tape, inputs_)) {
       const c10::Device gpu = inputs_.front().second.device();
       const c10::DeviceGuard inside(gpu);
@@ -153,11 +154,11 @@ class DeviceGraphs::Graphs {
   }
 
  private:
-  GraphRun launch(recording::DeviceTurns& turns, Captured& captured) {
+  ftr::Outcome launch(recording::DeviceTurns& turns, Captured& captured) {
     turns.begin();
     for (std::size_t i = 0; i < captured.buffers.size(); ++i) captured.buffers[i].second.copy_(inputs_[i].second);
     captured.graph->replay();
-    GraphRun made{{}, captured.gradients};
+    ftr::Outcome made{{}, captured.gradients};
     for (const at::Tensor& each : captured.results) made.results.push_back(each.clone());
     turns.end();
     return made;
@@ -165,7 +166,7 @@ class DeviceGraphs::Graphs {
 
   /// Null in the first calls of a size, and where there can be none. Where addresses come again, the graph reads the
   /// inputs in their places. One with buffers serves all other addresses.
-  Captured* find(DeviceOwner& owner, const SavedTape& tape, const std::vector<double>& numbers, int64_t batch,
+  Captured* find(DeviceOwner& owner, const ftr::SavedTape& tape, const std::vector<double>& numbers, int64_t batch,
                  const std::map<std::string, at::Tensor>& arrays) {
     if (graphs_.size() == most_graphs && graphs_.count(batch) == 0) return nullptr;
     OfSize& of_size = graphs_[batch];
@@ -210,9 +211,9 @@ class DeviceGraphs::Graphs {
 
 DeviceGraphs::DeviceGraphs() : graphs_(std::make_unique<Graphs>()) {}
 
-std::optional<GraphRun> DeviceGraphs::run(const SavedTape& tape, const recording::Frame& frame,
-                                          const std::vector<double>& numbers, int64_t batch,
-                                          const std::map<std::string, at::Tensor>& arrays) {
+std::optional<ftr::Outcome> DeviceGraphs::run(const ftr::SavedTape& tape, const ftr::Frame& frame,
+                                              const std::vector<double>& numbers, int64_t batch,
+                                              const std::map<std::string, at::Tensor>& arrays) {
   return graphs_->run(tape, frame, numbers, batch, arrays);
 }
 
@@ -230,8 +231,8 @@ class DeviceGraphs::Graphs {};
 
 DeviceGraphs::DeviceGraphs() = default;
 
-std::optional<GraphRun> DeviceGraphs::run(const SavedTape&, const recording::Frame&, const std::vector<double>&,
-                                          int64_t, const std::map<std::string, at::Tensor>&) {
+std::optional<ftr::Outcome> DeviceGraphs::run(const ftr::SavedTape&, const ftr::Frame&, const std::vector<double>&,
+                                              int64_t, const std::map<std::string, at::Tensor>&) {
   return std::nullopt;
 }
 

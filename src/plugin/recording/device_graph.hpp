@@ -10,16 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/recording/saved_tape.hpp"
-#include "tape/device_graph.hpp"
+#include "ftr/call.hpp"
+#include "shared/device_graph.hpp"
 
 namespace fpt::direct {
-
-/// What a run through a graph yields.
-struct GraphRun {
-  std::vector<at::Tensor> results;    ///< in the order of the tape, memory of their own
-  std::vector<at::Tensor> gradients;  ///< in the order of the tape, memory that the next run of this graph writes
-};
 
 /// Graphs of one recording, for each size of the batch.
 ///
@@ -33,13 +27,15 @@ class DeviceGraphs {
   DeviceGraphs(const DeviceGraphs&) = delete;
   DeviceGraphs& operator=(const DeviceGraphs&) = delete;
 
-  /// Run through a graph. None where there is none for this call, and nothing has happened then: on the host, in a
-  /// plug-in that was built without the headers of CUDA, in the first calls of each size, while another thread is in
-  /// here, for what a graph cannot do, and where numbers change too often.
+  /// Run through a graph; results have memory of their own, gradients that which the next run of this graph writes.
+  /// None where there is none for this call, and nothing has happened then: on the host, in a plug-in that was built
+  /// without the headers of CUDA, in the first calls of each size, while another thread is in here, for what a graph
+  /// cannot do, and where numbers change too often.
   /// @param frame   has the inputs in its slots, with the strides that the recording wants
   /// @param arrays  of the state, gradients of the last run among them
-  std::optional<GraphRun> run(const SavedTape& tape, const recording::Frame& frame, const std::vector<double>& numbers,
-                              int64_t batch, const std::map<std::string, at::Tensor>& arrays);
+  std::optional<ftr::Outcome> run(const ftr::SavedTape& tape, const ftr::Frame& frame,
+                                  const std::vector<double>& numbers, int64_t batch,
+                                  const std::map<std::string, at::Tensor>& arrays);
 
   /// See recording::SavedModules; only where the headers of CUDA are.
   static std::unique_ptr<recording::DeviceGraph> capture(c10::DeviceIndex gpu, bool draws,

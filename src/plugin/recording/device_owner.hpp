@@ -12,8 +12,8 @@
 #include <mutex>
 #include <optional>
 
-#include "tape/device_graph.hpp"
-#include "tape/device_turns.hpp"
+#include "shared/device_graph.hpp"
+#include "shared/device_turns.hpp"
 
 namespace fpt::direct {
 

@@ -96,7 +96,7 @@ std::string filled(const c10::IValue& pieces, const HoleValues& values) {
   return filled_with_holes(pieces, values).text;
 }
 
-FilledText filled_with_holes(const c10::IValue& pieces, const HoleValues& values) {
+ftr::FilledText filled_with_holes(const c10::IValue& pieces, const HoleValues& values) {
   if (!pieces.isList()) fail(FPT_ERR_FORMAT, "its text is no list of pieces");
   std::string text;
   c10::impl::GenericList holes(c10::AnyType::get());
@@ -112,28 +112,6 @@ FilledText filled_with_holes(const c10::IValue& pieces, const HoleValues& values
     }
   }
   return {std::move(text), std::move(holes)};
-}
-
-c10::IValue opened(const FilledText& filled) {
-  if (!filled.holes.isList()) fail(FPT_ERR_FORMAT, "the holes of its state are no list");
-  c10::impl::GenericList pieces(c10::AnyType::get());
-  const std::string& text = filled.text;
-  std::size_t end = 0;
-  for (const c10::IValue& hole : filled.holes.toListRef()) {
-    const bool is_hole = hole.isTuple() && hole.toTupleRef().elements().size() == 3;
-    if (!is_hole) fail(FPT_ERR_FORMAT, "a hole of its state has no place");
-    const auto& parts = hole.toTupleRef().elements();
-    if (!parts[0].isInt() || !parts[1].isInt() || !parts[2].isTuple())
-      fail(FPT_ERR_FORMAT, "a hole of its state has no place");
-    const auto begin = static_cast<std::size_t>(parts[0].toInt()), after = static_cast<std::size_t>(parts[1].toInt());
-    if (begin < end || after < begin || after > text.size())
-      fail(FPT_ERR_FORMAT, "a hole of its state lies outside of it");
-    pieces.push_back(text.substr(end, begin - end));
-    pieces.push_back(parts[2]);
-    end = after;
-  }
-  pieces.push_back(text.substr(end));
-  return pieces;
 }
 
 }  // namespace fpt::direct

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ftr/holes.hpp"
 #include "plugin/torch.hpp"
 
 namespace fpt::direct {
@@ -29,17 +30,8 @@ struct HoleValues {
 /// same, always real for Python. FPT_ERR_FORMAT for other pieces, unknown holes, and values that are not there.
 [[nodiscard]] std::string filled(const c10::IValue& pieces, const HoleValues& values);
 
-/// A text, and where its holes are: a list of (begin, end, name of the hole).
-struct FilledText {
-  std::string text;
-  c10::IValue holes;
-};
-
 /// The same, with the places of the holes.
-[[nodiscard]] FilledText filled_with_holes(const c10::IValue& pieces, const HoleValues& values);
-
-/// The pieces of such a text. FPT_ERR_FORMAT for places that are not in it, in their order.
-[[nodiscard]] c10::IValue opened(const FilledText& filled);
+[[nodiscard]] ftr::FilledText filled_with_holes(const c10::IValue& pieces, const HoleValues& values);
 
 /// "1.0", "0.001", "1e-05", as Python reads a float; "NaN", "Infinity", "-Infinity".
 [[nodiscard]] std::string json_number(double value);

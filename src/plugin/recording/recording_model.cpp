@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/recording/recording_model.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <charconv>
 #include <filesystem>
 
+#include "ftr/holes.hpp"
+#include "ftr/plain_values.hpp"
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/parts.hpp"
-#include "plugin/pickle/plain_values.hpp"
-#include "plugin/recording/checkpoint_file.hpp"
+#include "plugin/recording/archive_file.hpp"
+#include "plugin/recording/checkpoint_writer.hpp"
+#include "plugin/recording/pieces.hpp"
+#include "plugin/recording/recording_runner.hpp"
 #include "plugin/scalars.hpp"
 
 namespace fpt::direct {
@@ -19,7 +25,6 @@ constexpr const char* train_function = "ftn_pytorch_train";
 constexpr const char* set_function = "ftn_pytorch_set";
 constexpr const char* get_function = "ftn_pytorch_get";
 constexpr const char* parameters_function = "ftn_pytorch_parameters";
-constexpr int64_t format_of_recordings = 2;
 constexpr double seconds_for_ranks = 1800;  // as TIMEOUT of ranks/communicator.py
 
 /// The step that a description begins with; -1 for a file without.
@@ -31,8 +36,35 @@ int64_t step_in(std::string_view description) {
   return step;
 }
 
+at::Tensor state_of_generator() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
 /// Machine code goes by its own name only.
 bool carries_code(const std::string& file) { return std::filesystem::path(file).extension() == ".pt2"; }
+
+/// The present state as a file holds it. @param step  none for a file that is no checkpoint of a folder
+ftr::Content content_of(const ftr::State& state, bool with_tapes, std::optional<int64_t> step) {
+  ftr::Content made;
+  for (const auto& [name, tensor] : state.arrays()) made.arrays.emplace_back(name, tensor);
+  for (std::size_t i = 0; i < state.names().size(); ++i)
+    made.numbers.emplace_back(state.names()[i], state.numbers()[i]);
+  made.generator = state_of_generator();
+  HoleValues values = HoleValues::of_this_process();
+  values.numbers = made.numbers;
+  values.generator = made.generator;
+  values.step = step;
+  const ftr::Content& read = state.content();
+  ftr::FilledText text = filled_with_holes(ftr::pieces_of({read.state, read.holes}), values);
+  made.state = std::move(text.text);
+  made.holes = std::move(text.holes);
+  made.description = filled(ftr::entry_in(read.recording, "description"), values);
+  made.is_recording = with_tapes;
+  if (with_tapes) made.recording = read.recording;
+  return made;
+}
 
 std::string text_of_argument(Inputs inputs, int32_t index, const char* function) {
   if (index >= inputs.count || inputs.args[index].dtype != FPT_TEXT)
@@ -49,58 +81,41 @@ RecordingModel::RecordingModel(Settings settings, recording::Average average, bo
       starts_generator_(starts_generator),
       loaded_(read()) {}
 
-void RecordingModel::note_uses(const SavedTape& tape, Loaded& loaded) {
-  std::set<const void*> used;
-  for (const at::Tensor& each : tape.tensors) used.insert(each.storage().unsafeGetStorageImpl());
-  for (const auto& [name, array] : loaded.state.arrays())
-    if (used.count(array.storage().unsafeGetStorageImpl()) != 0) loaded.arrays[name] = array;
-  for (const SavedNumber& each : tape.numbers)
-    if (!each.counter.defined()) loaded.numbers.insert(each.setting);
-}
-
-void RecordingModel::read_parameters(const c10::IValue& recording, Loaded& loaded) {
-  if (!recording.toGenericDict().contains("parameters")) return;  // an earlier version wrote it
-  for (const c10::IValue& each : items_in(entry_in(recording, "parameters"), "\"parameters\"")) {
-    const std::vector<c10::IValue> parts = parts_in(each, 2, "a parameter");
-    loaded.parameters.emplace_back(text_in(parts[0], "its name"), text_in(parts[1], "its array"));
-  }
+/// Graphs where everything is on a GPU, and the code that a file brings.
+void RecordingModel::add_runners(ftr::Program& program) const {
+  const bool has_graphs = settings_.place && settings_.place->is_cuda();
+  for (auto& [name, function] : program.functions())
+    for (const auto& recording : function.recordings) {
+      const std::optional<ftr::SavedCode>& code = recording->tape.code;
+      std::unique_ptr<PackageLoader> loader;
+      if (code && carries_code(settings_.file))
+        loader = load_code(settings_.file, origin_of_package(settings_.file, settings_.place, code->model));
+      if (has_graphs || loader)
+        recording->runner = std::make_unique<RecordingRunner>(has_graphs, std::move(loader), function.label);
+    }
 }
 
 std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
-  auto made = std::make_unique<Loaded>(RecordingState(read_archive(settings_.file), settings_.file, settings_.place));
+  std::map<std::string, std::shared_ptr<OverRanks>> over_ranks;
+  ftr::Options options{settings_.place, /*starts_generator=*/false, {}};
+  options.average_of = [&](const std::string& name) -> ftr::Average {
+    const auto by_mpi = std::make_shared<OverRanks>(sum_, settings_.label(name));
+    over_ranks[name] = by_mpi;
+    if (average_) return average_;
+    return [by_mpi](c10::Stack& stack) { by_mpi->average(stack); };
+  };
+  auto made = std::make_unique<Loaded>(Loaded{ftr::Program(settings_.file, options), {}});
+  for (auto& [name, function] : made->program.functions()) {
+    function.label = settings_.label(name);
+    made->functions.try_emplace(name, function, over_ranks.at(name));
+  }
   try {
-    const c10::IValue& recording = made->state.recording();
-    const int64_t version = integer_in(entry_in(recording, "version"), "\"version\"");
-    if (version != format_of_recordings)
-      fail(FPT_ERR_FORMAT, "it has format ", version, " of recordings, and this version reads ", format_of_recordings);
-    (void)entry_in(recording, "description");
-    const c10::IValue functions = entry_in(recording, "functions");
-    require_plain(functions.isGenericDict(), "\"functions\"", "dict");
-    for (const auto& entry : functions.toGenericDict()) {
-      const std::string& name = text_in(entry.key(), "the name of a function");
-      RecordedFunction& function = made->functions[name];
-      function.label = settings_.label(name);
-      function.over_ranks = std::make_shared<OverRanks>(sum_, function.label);
-      const recording::Average by_mpi = [over_ranks = function.over_ranks](auto& stack) { over_ranks->average(stack); };
-      const SavedContext context{name, made->state.names(), settings_.place.value_or(at::kCPU),
-                                 average_ ? average_ : by_mpi};
-      for (const c10::IValue& tape : items_in(entry.value(), "the recordings of a function")) {
-        auto recorded = std::make_unique<Recorded>(read_tape(tape, context));
-        function.writes = function.writes || recorded->tape.writes;
-        note_uses(recorded->tape, *made);
-        if (recorded->tape.code && carries_code(settings_.file))
-          recorded->loader =
-              load_code(settings_.file, origin_of_package(settings_.file, settings_.place, recorded->tape.code->model));
-        function.recorded.push_back(std::move(recorded));
-      }
-    }
-    read_parameters(recording, *made);
-    made->settings.emplace(recording, settings_.place && settings_.place->is_cuda());
+    add_runners(made->program);
   } catch (const Error& error) {
     if (error.status() != FPT_ERR_FORMAT) throw;
     fail(FPT_ERR_FORMAT, settings_.file, " is no recording that can be run: ", error.text());
   }
-  if (starts_generator_) made->state.start_generator();
+  if (starts_generator_) made->program.state().start_generator();
   return made;
 }
 
@@ -111,17 +126,14 @@ void RecordingModel::reload() {
 }
 
 RecordedFunction& RecordingModel::function(std::string_view name) const {
-  const auto found = loaded_->functions.find(name);
-  if (found != loaded_->functions.end()) return found->second;
-  std::string there;
-  for (const auto& each : loaded_->functions) there += (there.empty() ? "" : ", ") + each.first;
-  fail(FPT_ERR_HOOK, settings_.file, " has no function ", name, "; it has ", there);
+  (void)loaded_->program.function(name);
+  return loaded_->functions.find(name)->second;
 }
 
 bool RecordingModel::has(std::string_view name) {
   const std::shared_lock lock(mutex_);
-  return loaded_->functions.count(name) != 0 || name == set_function || name == get_function ||
-         (name == parameters_function && !loaded_->parameters.empty());
+  return loaded_->program.has(name) || name == set_function || name == get_function ||
+         (name == parameters_function && !loaded_->program.parameters().empty());
 }
 
 void RecordingModel::with(std::string_view name, c10::function_ref<void(RecordedFunction&)> body) {
@@ -129,7 +141,7 @@ void RecordingModel::with(std::string_view name, c10::function_ref<void(Recorded
     {
       const std::shared_lock lock(mutex_);
       RecordedFunction& function = this->function(name);
-      if (!function.writes) return body(function);
+      if (!function.of.writes) return body(function);
     }
     const std::unique_lock alone(mutex_);
     body(function(name));
@@ -147,8 +159,8 @@ void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, DirectA
 void RecordingModel::run(RecordedFunction& function, Inputs inputs, DirectAnswer& answer) {
   const OverRanks::Call ranks(*function.over_ranks);
   RecordedCall call(settings_, function, inputs, {nullptr, 0});
-  call.run(loaded_->state, *loaded_->settings);
-  answer.set(call.result(), function.label);
+  call.run(loaded_->program.state(), loaded_->program.settings());
+  answer.set(call.result(), function.of.label);
   call.finish(call.tensors());
   answer.changed = call.changed();
 }
@@ -160,7 +172,7 @@ Training RecordingModel::train(Inputs inputs, Inputs targets) {
     RecordedFunction& function = this->function(train_function);
     const OverRanks::Call ranks(*function.over_ranks);
     RecordedCall call(settings_, function, inputs, targets);
-    call.run(loaded_->state, *loaded_->settings);
+    call.run(loaded_->program.state(), loaded_->program.settings());
     const Training step = call.trained();
     call.finish(call.tensors());
     return step;
@@ -174,14 +186,14 @@ void RecordingModel::change_number(Inputs inputs) {
   if (inputs.count != 2 || !is_value(inputs.args[1]) || !value_of(inputs.args[1]).isScalar())
     fail(FPT_ERR_SIGNATURE, set_function, " takes a name and a number");
   const std::unique_lock lock(mutex_);
-  loaded_->state.set_number(name, value_of(inputs.args[1]).toScalar().toDouble());
+  loaded_->program.state().set_number(name, value_of(inputs.args[1]).toScalar().toDouble());
 }
 
 void RecordingModel::tell_number(Inputs inputs, DirectAnswer& answer) const {
   const std::string name = text_of_argument(inputs, 0, get_function);
   {
     const std::shared_lock lock(mutex_);
-    answer.set(loaded_->state.number(name), get_function);
+    answer.set(loaded_->program.state().number(name), get_function);
   }
 }
 
@@ -191,7 +203,7 @@ void RecordingModel::write(const std::string& path, bool with_tapes, std::option
   if (with_tapes && carries_code(path))
     fail(FPT_ERR_HOOK, path, " is not written: a saved recording has no code, give it a name that ends in .ftr");
   const std::shared_lock lock(mutex_);
-  write_archive(path, loaded_->state.content(with_tapes, step));
+  write_archive(path, content_of(loaded_->program.state(), with_tapes, step));
 }
 
 void RecordingModel::checkpoint(const std::string& folder, int64_t keep, std::optional<int64_t> step) {
@@ -200,7 +212,7 @@ void RecordingModel::checkpoint(const std::string& folder, int64_t keep, std::op
   std::unique_ptr<CheckpointFolder>& known = folders_[path];
   if (!known) known = std::make_unique<CheckpointFolder>(path);
   known->write(keep, step, [this](const std::string& file, int64_t number) {
-    write_archive(file, loaded_->state.content(/*with_tapes=*/false, number));
+    write_archive(file, content_of(loaded_->program.state(), /*with_tapes=*/false, number));
   });
 }
 
@@ -209,29 +221,29 @@ int64_t RecordingModel::restore(const std::string& file, bool fallback, std::opt
   require_checkpoint(path);
   const std::unique_lock lock(mutex_);
   if (!std::filesystem::is_directory(path)) {
-    ArchiveContent content = read_archive(path);
+    ftr::Content content = read_archive(path);
     const int64_t taken = step_in(content.description);
     if (step && *step != taken)
       fail(FPT_ERR_NO_CHECKPOINT, path, " holds ", taken < 0 ? "no step" : concat("step ", taken), ", and step ", *step,
            " is asked for");
-    loaded_->state.restore(std::move(content), path, loaded_->arrays, loaded_->numbers);
+    loaded_->program.restore(std::move(content), path);
     return taken;
   }
   std::unique_ptr<CheckpointFolder>& known = folders_[path];
   if (!known) known = std::make_unique<CheckpointFolder>(path);
   auto [taken, content] = newest(*known, fallback, step);
-  loaded_->state.restore(std::move(content), path, loaded_->arrays, loaded_->numbers);
+  loaded_->program.restore(std::move(content), path);
   known->went_on_from(taken);
   return taken;
 }
 
-std::pair<int64_t, ArchiveContent> RecordingModel::newest(CheckpointFolder& folder, bool fallback,
-                                                          std::optional<int64_t> step) const {
+std::pair<int64_t, ftr::Content> RecordingModel::newest(CheckpointFolder& folder, bool fallback,
+                                                        std::optional<int64_t> step) const {
   std::string failures;
   std::vector<std::string> warnings;
   const std::vector<FolderEntry> entries = folder.candidates(step);
   for (const FolderEntry& entry : entries) try {
-      ArchiveContent content = read_archive(entry.path);
+      ftr::Content content = read_archive(entry.path);
       for (const std::string& text : warnings) warn(concat(text, "; used instead: ", entry.path));
       return {entry.step, std::move(content)};
     } catch (const Error& error) {
@@ -256,9 +268,9 @@ void RecordingModel::parameters(DirectAnswer& answer) {
   std::vector<at::Tensor> tensors;
   std::vector<std::string> names;
   const std::shared_lock lock(mutex_);
-  for (const auto& [name, array] : loaded_->parameters) {
-    const auto found = loaded_->state.arrays().find(array);
-    if (found == loaded_->state.arrays().end()) continue;
+  for (const auto& [name, array] : loaded_->program.parameters()) {
+    const auto found = loaded_->program.state().arrays().find(array);
+    if (found == loaded_->program.state().arrays().end()) continue;
     names.push_back(name);
     tensors.push_back(found->second);
   }

@@ -7,9 +7,10 @@
 #include <map>
 #include <optional>
 
+#include "ftr/program.hpp"
 #include "plugin/recording/checkpoint_folder.hpp"
 #include "plugin/recording/recording_call.hpp"
-#include "tape/saved_module.hpp"
+#include "shared/saved_module.hpp"
 
 namespace fpt::direct {
 
@@ -45,27 +46,21 @@ class RecordingModel : public Model, public recording::SavedModule {
   void go_on_from(const recording::SavedContent& content, const std::string& path) override;
 
  private:
-  /// What a file holds, ready to be used.
+  /// What a file holds, and what calls of its functions need.
   struct Loaded {
-    RecordingState state;
-    std::optional<CallSettings> settings;
+    ftr::Program program;
     std::map<std::string, RecordedFunction, std::less<>> functions;
-    std::map<std::string, at::Tensor> arrays;                     ///< those that tapes use
-    std::set<std::size_t> numbers;                                ///< places of those that tapes use
-    std::vector<std::pair<std::string, std::string>> parameters;  ///< names, and those of the arrays
-    explicit Loaded(RecordingState taken) : state(std::move(taken)) {}
   };
 
   std::unique_ptr<Loaded> read() const;
-  static void read_parameters(const c10::IValue& recording, Loaded& loaded);
-  static void note_uses(const SavedTape& tape, Loaded& loaded);
+  void add_runners(ftr::Program& program) const;
   RecordedFunction& function(std::string_view name) const;
   /// Call `body` with a function, alone where that writes. What it throws becomes a failure of the function.
   void with(std::string_view name, c10::function_ref<void(RecordedFunction&)> body);
   void run(RecordedFunction& function, Inputs inputs, DirectAnswer& answer);
   void change_number(Inputs inputs);
   void tell_number(Inputs inputs, DirectAnswer& answer) const;
-  std::pair<int64_t, ArchiveContent> newest(CheckpointFolder& folder, bool fallback, std::optional<int64_t> step) const;
+  std::pair<int64_t, ftr::Content> newest(CheckpointFolder& folder, bool fallback, std::optional<int64_t> step) const;
 
   Settings settings_;
   std::shared_ptr<MpiSum> sum_;  ///< null without a communicator

@@ -9,6 +9,7 @@
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "ftr/memory.hpp"
 #include "plugin/tensors.hpp"
 
 namespace fpt::direct {
@@ -24,7 +25,7 @@ at::Tensor as_real(const at::Tensor& tensor) { return tensor.is_complex() ? at::
 
 /// The same numbers, laid out as another tensor of this shape.
 at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
-  if (is_laid_out_as(like, tensor) && !tensor.is_conj() && !tensor.is_neg()) return tensor;
+  if (ftr::is_laid_out_as(like, tensor) && !tensor.is_conj() && !tensor.is_neg()) return tensor;
   return at::empty_like(like).copy_(tensor);
 }
 

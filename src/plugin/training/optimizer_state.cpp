@@ -7,15 +7,19 @@
 #include <cmath>
 
 #include "direct/object_arguments.hpp"
+#include "ftr/plain_archive.hpp"
+#include "ftr/plain_values.hpp"
 #include "plugin/failure.hpp"
-#include "plugin/pickle/plain_archive.hpp"
-#include "plugin/pickle/plain_values.hpp"
+#include "plugin/pickle/archive_writer.hpp"
 #include "plugin/scalars.hpp"
 #include "plugin/tensors.hpp"
 #include "plugin/training/torch_options.hpp"
 
 namespace fpt::direct {
 namespace {
+
+using ftr::entry_in, ftr::integer_in, ftr::items_in, ftr::logical_in, ftr::parts_in, ftr::real_in, ftr::require_plain,
+    ftr::tensor_in, ftr::text_in;
 
 struct Part {
   const char* name;
@@ -118,7 +122,7 @@ std::unique_ptr<Optimizer> optimizer_of(const c10::IValue& value, const std::vec
 
 c10::IValue value_of_state(const std::string& bytes, const std::vector<NamedTensor>& parameters) {
   if (bytes.rfind("ftn_pytorch optimizer ", 0) == 0) return value_of_text(bytes, parameters);
-  return read_plain_archive(
+  return ftr::read_plain_archive(
       [&bytes](uint64_t position, void* to, std::size_t count) {
         if (position >= bytes.size()) return std::size_t{0};
         return bytes.copy(static_cast<char*>(to), count, position);
@@ -163,6 +167,8 @@ std::unique_ptr<Optimizer> optimizer_of_state(const std::string& bytes, const st
     return optimizer_of(value_of_state(bytes, parameters), parameters);
   } catch (const Error& error) {
     fail(FPT_ERR_FORMAT, context, ": ", error.text());
+  } catch (const ftr::Refusal& refusal) {
+    fail(FPT_ERR_FORMAT, context, ": ", refusal.what());
   } catch (...) {
     rethrow_as(FPT_ERR_FORMAT, context);
   }

@@ -17,7 +17,7 @@
 #include <sstream>
 
 #include "plugin/failure.hpp"
-#include "plugin/pickle/plain_archive.hpp"
+#include "plugin/pickle/archive_writer.hpp"
 #include "plugin/tensors.hpp"
 #include "plugin/training/optimizer_state.hpp"
 #include "plugin/training/torch_options.hpp"

@@ -17,7 +17,7 @@ using test::outcome_of;
 /// Where make_archives.py has put its files.
 fs::path given() { return std::getenv("FPT_TEST_ARCHIVES"); }
 
-at::Tensor array(const ArchiveContent& content, const std::string& name) {
+at::Tensor array(const ftr::Content& content, const std::string& name) {
   for (const auto& [known, tensor] : content.arrays)
     if (known == name) return tensor;
   ADD_FAILURE() << "there is no " << name;
@@ -38,8 +38,8 @@ class ArchiveFileTest : public testing::Test {
     return outcome_of([&] { (void)read_archive(path.string()); });
   }
   void put(const std::string& bytes) const { std::ofstream(file, std::ios::binary) << bytes; }
-  ArchiveContent some() const {
-    ArchiveContent content;
+  ftr::Content some() const {
+    ftr::Content content;
     content.state = "[{}, {}]";
     content.arrays = {{"a", at::arange(6.0f).reshape({2, 3})}};
     content.description = R"({"step": 1, "archive": "torch"})";
@@ -48,7 +48,7 @@ class ArchiveFileTest : public testing::Test {
 };
 
 TEST_F(ArchiveFileTest, WhatPythonHasWrittenIsThere) {
-  const ArchiveContent content = read_archive(given() / "python.ftr");
+  const ftr::Content content = read_archive(given() / "python.ftr");
   EXPECT_TRUE(content.is_recording);
   EXPECT_EQ(content.state, R"([{"numbers": 1}, {}])");
   EXPECT_EQ(content.description, R"({"step": 7, "archive": "torch", "script": "caf\u00e9"})");
@@ -67,7 +67,7 @@ TEST_F(ArchiveFileTest, WhatPythonHasWrittenIsThere) {
 }
 
 TEST_F(ArchiveFileTest, FilesOfBeforeHaveNoNumbers) {
-  const ArchiveContent content = read_archive(given() / "older.ckpt");
+  const ftr::Content content = read_archive(given() / "older.ckpt");
   EXPECT_TRUE(content.numbers.empty());
   EXPECT_FALSE(content.generator.defined());
   EXPECT_FALSE(content.is_recording);
@@ -75,7 +75,7 @@ TEST_F(ArchiveFileTest, FilesOfBeforeHaveNoNumbers) {
 }
 
 TEST_F(ArchiveFileTest, EveryTypeAndViewArrives) {
-  const ArchiveContent content = read_archive(given() / "views.ckpt");
+  const ftr::Content content = read_archive(given() / "views.ckpt");
   for (const char* type : {"uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
                            "bfloat16", "float32", "float64", "float8_e5m2", "float8_e4m3fn"}) {
     const at::Tensor tensor = array(content, std::string("torch.") + type);
@@ -110,9 +110,9 @@ TEST_F(ArchiveFileTest, ContainersMayStandInSeveralPlaces) {
 
 TEST_F(ArchiveFileTest, WhatIsWrittenIsReadBack) {
   for (const char* name : {"python.ftr", "python.ckpt", "views.ckpt", "containers.ftr"}) {
-    const ArchiveContent before = read_archive(given() / name);
+    const ftr::Content before = read_archive(given() / name);
     write_archive(file, before);
-    const ArchiveContent after = read_archive(file);
+    const ftr::Content after = read_archive(file);
     EXPECT_EQ(after.state, before.state);
     EXPECT_EQ(after.description, before.description);
     EXPECT_EQ(after.is_recording, before.is_recording);
@@ -146,18 +146,18 @@ TEST_F(ArchiveFileTest, PythonReadsTheSame) {
 }
 
 TEST_F(ArchiveFileTest, LogicalArraysAreReadBackWithoutTheirNumbers) {
-  ArchiveContent content = some();
+  ftr::Content content = some();
   content.arrays.emplace_back("b", at::ones({3}, at::kBool));
   write_archive(file, content);
   EXPECT_TRUE(array(read_archive(file), "b").equal(at::ones({3}, at::kBool)));
 }
 
 TEST_F(ArchiveFileTest, NothingOfAutogradIsWritten) {
-  ArchiveContent content = some();
+  ftr::Content content = some();
   content.arrays[0].second.requires_grad_();
   content.arrays.emplace_back("b", content.arrays[0].second.mul(2));
   write_archive(file, content);
-  const ArchiveContent after = read_archive(file);
+  const ftr::Content after = read_archive(file);
   EXPECT_FALSE(array(after, "a").requires_grad());
   EXPECT_EQ(array(after, "b")[1][2].item<float>(), 10);
 }
@@ -196,8 +196,8 @@ TEST_F(ArchiveFileTest, DamagedFilesAreCorrupt) {
 }
 
 TEST_F(ArchiveFileTest, WhatCannotBeStoredIsNamedAndNothingIsWritten) {
-  const auto write = [&](const ArchiveContent& content) { return outcome_of([&] { write_archive(file, content); }); };
-  ArchiveContent content = some();
+  const auto write = [&](const ftr::Content& content) { return outcome_of([&] { write_archive(file, content); }); };
+  ftr::Content content = some();
   content.arrays.push_back(content.arrays[0]);
   EXPECT_FAILS(write(content), FPT_ERR_RESULT_TYPE, "the name a stands twice");
   content.arrays = {{"a", at::eye(2).to_sparse()}};

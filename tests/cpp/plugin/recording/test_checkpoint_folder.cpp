@@ -32,7 +32,7 @@ class CheckpointFolderTest : public testing::Test {
   std::string text = place.string();
 
   static void write_file(const std::string& path, int64_t step) {
-    ArchiveContent content;
+    ftr::Content content;
     content.state = "[{}, {}]";
     content.arrays = {{"a", at::full({}, static_cast<double>(step))}};
     content.description = concat("{\"step\": ", step, ", \"archive\": \"torch\"}");

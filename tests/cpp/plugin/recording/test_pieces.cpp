@@ -4,13 +4,11 @@
 #include <limits>
 #include <random>
 
+#include "ftr/outcome.hpp"
 #include "plugin/recording/pieces.hpp"
-#include "support.hpp"
 
 namespace fpt::direct {
 namespace {
-
-using test::outcome_of;
 
 c10::IValue hole(const std::string& kind) { return c10::ivalue::Tuple::create({c10::IValue(kind)}); }
 c10::IValue hole(const std::string& kind, const c10::IValue& name) {
@@ -45,16 +43,18 @@ TEST(Pieces, HolesAreFilledInTheirOrder) {
 TEST(Pieces, ATextIsTakenApartWhereItsHolesAre) {
   HoleValues values;
   values.numbers = {{"lr", 1e-3}};
-  const FilledText whole =
+  const ftr::FilledText whole =
       filled_with_holes(pieces({"{", hole("number", "lr"), ", ", hole("number", "lr"), "}"}), values);
   EXPECT_EQ(whole.text, "{0.001, 0.001}");
   values.numbers = {{"lr", 0.5}};
-  EXPECT_EQ(filled(opened(whole), values), "{0.5, 0.5}");
-  EXPECT_EQ(filled(opened({"no holes", pieces({})}), values), "no holes");
+  EXPECT_EQ(filled(ftr::pieces_of(whole), values), "{0.5, 0.5}");
+  EXPECT_EQ(filled(ftr::pieces_of({"no holes", pieces({})}), values), "no holes");
   const auto place = [](int64_t begin, int64_t end) {
     return pieces({c10::ivalue::Tuple::create({begin, end, hole("generator")})});
   };
-  const auto refusal = [](const c10::IValue& holes) { return outcome_of([&] { (void)opened({"text", holes}); }); };
+  const auto refusal = [](const c10::IValue& holes) {
+    return ftr::test::outcome_of([&] { (void)ftr::pieces_of({"text", holes}); });
+  };
   for (const c10::IValue& holes : {place(3, 5), place(-1, 2), place(3, 2), place(2, INT64_MAX)})
     EXPECT_EQ(refusal(holes).status, FPT_ERR_FORMAT);
   EXPECT_EQ(refusal(pieces({hole("generator")})).status, FPT_ERR_FORMAT);
@@ -104,7 +104,7 @@ TEST(Pieces, ThisProcessIsTold) {
 }
 
 TEST(Pieces, OtherPiecesAreRefused) {
-  const auto refusal = [](const c10::IValue& text) { return outcome_of([&] { (void)filled(text, {}); }); };
+  const auto refusal = [](const c10::IValue& text) { return ftr::test::outcome_of([&] { (void)filled(text, {}); }); };
   EXPECT_FAILS(refusal("text"), FPT_ERR_FORMAT, "its text is no list of pieces");
   EXPECT_FAILS(refusal(pieces({int64_t{1}})), FPT_ERR_FORMAT, "neither a text nor a hole");
   EXPECT_FAILS(refusal(pieces({hole("secret")})), FPT_ERR_FORMAT, "a hole for \"secret\"");
