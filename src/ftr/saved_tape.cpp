@@ -144,7 +144,7 @@ class TapeReader {
       if (each.counter.defined()) tensors.push_back(each.counter);
     made.tensors = std::move(tensors);
     made.operators = std::move(names_);
-    if (described_.toGenericDict().contains("code")) made.code = code(entry("code"));
+    if (described_.toGenericDict().contains("code")) made.code = code(entry("code"), made);
     return made;
   }
 
@@ -187,13 +187,16 @@ class TapeReader {
     return made;
   }
 
-  SavedCode code(const c10::IValue& value) const {
-    const std::vector<c10::IValue> parts = parts_in(value, 4, "its code");
-    SavedCode made{text_in(parts[0], "the name of its code"), {}, {}, {}};
-    for (const c10::IValue& each : items_in(parts[1], "inputs of its code")) made.inputs.push_back(set_slot(each));
-    for (const c10::IValue& each : items_in(parts[2], "memory of its code"))
-      made.memory.push_back(tensor_in(each, "memory of its code"));
-    for (const c10::IValue& each : items_in(parts[3], "results of its code")) made.results.push_back(set_slot(each));
+  SavedCode code(const c10::IValue& value, const SavedTape& of) const {
+    const std::vector<c10::IValue> described = parts_in(value, 4, "its code");
+    SavedCode made{text_in(described[0], "the name of its code"), {}};
+    CodeParts& parts = made.parts;
+    for (const c10::IValue& each : items_in(described[1], "inputs of its code")) parts.inputs.push_back(set_slot(each));
+    for (const c10::IValue& each : items_in(described[2], "memory of its code"))
+      parts.memory.push_back(tensor_in(each, "memory of its code"));
+    for (const c10::IValue& each : items_in(described[3], "results of its code"))
+      parts.results.push_back(set_slot(each));
+    parts.writes_memory = of.writes, parts.writes_inputs = !of.written_inputs.empty();
     return made;
   }
 

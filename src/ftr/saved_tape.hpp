@@ -57,10 +57,8 @@ struct SavedNode {
 
 /// Code of a compiler, which does what the operators of a recording do.
 struct SavedCode {
-  std::string model;               ///< its name in the archive
-  std::vector<int32_t> inputs;     ///< slots that it is given
-  std::vector<at::Tensor> memory;  ///< what it is given behind them, and changes
-  std::vector<int32_t> results;    ///< slots of what it computes
+  std::string model;  ///< its name in the archive
+  CodeParts parts;
 };
 
 /// How the parts of a file are understood.

@@ -87,6 +87,14 @@ struct Frame {
   bool refuses_host = false;  ///< a call that makes a tensor on the host fails
 };
 
+/// What code of a compiler is given in place of the operators of a tape, and what it computes.
+struct CodeParts {
+  std::vector<int32_t> inputs;     ///< slots of a frame
+  std::vector<at::Tensor> memory;  ///< what is there before a call, behind the inputs
+  std::vector<int32_t> results;    ///< slots that it fills
+  bool writes_memory = false, writes_inputs = false;
+};
+
 class Tape {
  public:
   Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants, std::vector<Operation> operations);

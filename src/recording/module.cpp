@@ -3,20 +3,16 @@
 /// its own, so that scripts can use it without a Fortran program, and the rest of the library never needs torch's
 /// Python binding.
 #include "base/release.hpp"
+#include "recording/code_in_python.hpp"
 #include "recording/description.hpp"
 #include "recording/device_graphs_in_python.hpp"
 #include "recording/saved_file.hpp"
 #include "recording/tensor_looks.hpp"
 #include "recording/validity.hpp"
+#include "shared/code.hpp"
 
 namespace fpt::recording {
 namespace {
-
-/// Raises an exception of C++ in Python, as torch does it.
-[[noreturn]] void rethrow_in_python(const std::exception_ptr& failure) {
-  torch::translate_exception_to_python(failure);
-  throw py::error_already_set();
-}
 
 /// Another tensor of the same memory, so that the tensor itself has no other holder: torch.utils.swap_tensors wants
 /// that.
@@ -61,13 +57,14 @@ class Replay {
         counted_inputs_(integers(tape.attr("counted_inputs"))) {}
 
   /// A tuple of tensors, or NotImplemented: nothing was done, and why() tells the reason.
-  py::object run(const py::tuple& args, const py::dict& named) {
+  /// @param code  computes in place of the operators, where it takes the arguments; null for none
+  py::object run(const py::tuple& args, const py::dict& named, const Code* code) {
     std::vector<at::Tensor> inputs;
     std::vector<double> numbers;
     if (is_refused(mismatch(args, named, inputs, numbers)))
       return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     Frame frame = take_frame();
-    if (const std::exception_ptr failure = compute(frame, inputs, numbers, false)) {
+    if (const std::exception_ptr failure = compute(frame, inputs, numbers, false, code)) {
       if (frame.position >= first_write_) {
         leave_gradients(frame);
         rethrow_in_python(failure);
@@ -102,7 +99,8 @@ class Replay {
     std::vector<at::Tensor> inputs;
     for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
     Frame frame = take_frame();
-    if (const std::exception_ptr failure = compute(frame, inputs, numbers, is_captured)) rethrow_in_python(failure);
+    if (const std::exception_ptr failure = compute(frame, inputs, numbers, is_captured, nullptr))
+      rethrow_in_python(failure);
     std::vector<int32_t> gradients;
     for (const GradientAfter& each : after_) gradients.push_back(each.slot);
     py::object made =
@@ -211,14 +209,14 @@ class Replay {
   }
 
   std::exception_ptr compute(Frame& frame, const std::vector<at::Tensor>& inputs, const std::vector<double>& numbers,
-                             bool is_captured) const {
+                             bool is_captured, const Code* code) const {
     if (inputs.size() != inputs_.size())
       throw py::value_error("a recording of " + std::to_string(inputs_.size()) + " tensors is given " +
                             std::to_string(inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) frame.slots[static_cast<std::size_t>(inputs_[i])] = inputs[i];
     const py::gil_scoped_release others;
     try {
-      tape_.run(frame, numbers, is_captured);
+      if (!code || !code->run(frame, numbers)) tape_.run(frame, numbers, is_captured);
     } catch (...) {
       return std::current_exception();
     }
@@ -329,7 +327,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
   py::class_<Replay>(module, "Replay", py::custom_type_setup(fpt::recording::take_part_in_collection))
       .def(py::init<const py::tuple&, const py::dict&, const py::object&>(), py::arg("args"), py::arg("named"),
            py::arg("tape"))
-      .def("run", &Replay::run, py::arg("args"), py::arg("named"),
+      .def("run", &Replay::run, py::arg("args"), py::arg("named"), py::arg("code") = nullptr,
            "A tuple of tensors, or NotImplemented if the recording does not hold for this call.")
       .def("given", &Replay::given, py::arg("args"), py::arg("named"),
            "Tensors, numbers and switches of a call, or NotImplemented as for run().")
@@ -363,6 +361,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       "address_of",
       [](const py::object& tensor) { return reinterpret_cast<std::uintptr_t>(&THPVariable_Unpack(tensor.ptr())); },
       py::arg("tensor"), "Where the tensor of libtorch lies that is behind one of Python, as long as that lives.");
+  fpt::recording::add_code(module);
   fpt::recording::add_saved_file(module);
   fpt::recording::add_device_graphs(module);
   fpt::recording::add_tensor_looks(module);

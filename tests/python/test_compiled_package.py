@@ -13,6 +13,7 @@ from ftn_pytorch import load_recording
 from ftn_pytorch.__main__ import main
 from ftn_pytorch.checkpoint import file as checkpoint_file
 from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.saved import compiled
 
 torch = pytest.importorskip("torch")
 
@@ -109,6 +110,53 @@ def test_code_that_is_missing_is_refused(package, tmp_path):
         load_recording(damaged)
 
 
+def test_code_that_computes_something_else_is_refused(package, tmp_path):
+    value = torch.load(package, weights_only=True)
+    (tape,) = value["recording"]["functions"]["ftn_pytorch_forward"]
+    tape["code"] = (*tape["code"][:3], [])
+    with zipfile.ZipFile(package) as archive:
+        names = [name for name in archive.namelist() if "/aotinductor/" in name]
+        records = {name.partition("/")[2]: archive.read(name) for name in names}
+
+    def fill(stream):
+        compiled.write_with(stream, lambda raw: torch.save(value, raw), records)
+
+    other = str(tmp_path / "other.pt2")
+    checkpoint_file.write(other, checkpoint_file.description(package), fill, checkpoint_file.RECORDING)
+    with pytest.raises(FtnPytorchError, match="its code has 1 results, and not 0"):
+        load_recording(other).forward(torch.ones(4, 3))
+
+
+def test_what_is_unpacked_is_removed_at_once(package, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", f"{tmp_path}/")
+    saved = load_recording(str(package))
+    assert list(tmp_path.iterdir()) == []
+    saved.arrays["total"].zero_()
+    assert torch.equal(saved.forward(torch.ones(4, 3)), load_recording(str(package)).forward(torch.ones(4, 3)))
+
+
+def test_a_folder_for_temporary_files_that_is_missing(package, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    with pytest.raises(FtnPytorchError, match="unpacked into .*none to be loaded: No such file") as raised:
+        load_recording(str(package))
+    assert raised.value.status == "FILE"
+
+
+@pytest.mark.parametrize(("options", "why"), [("noexec", "noexec"), ("size=64k", "there is no room")])
+def test_a_folder_for_temporary_files_that_takes_no_code(package, tmp_path, options, why):
+    """Mounted in a namespace of its own."""
+    alone = ["unshare", "--map-root-user", "--mount"]
+    mount = f"mount -t tmpfs -o {options} tmpfs {tmp_path}"
+    if shutil.which("unshare") is None or subprocess.run([*alone, "sh", "-c", mount], check=False).returncode != 0:
+        pytest.skip("folders cannot be mounted here")
+    load = f"import ftn_pytorch; ftn_pytorch.load_recording({str(package)!r})"
+    command = [*alone, "sh", "-c", f'{mount} && exec "$0" -c "$1"', sys.executable, load]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and f"unpacked into {tmp_path} to be loaded: " in done.stderr
+    assert why in done.stderr and "set TMPDIR to another folder" in done.stderr
+
+
 def test_without_a_compiler(tmp_path):
     """In a process of its own, as torch looks for the compiler once."""
     (tmp_path / "compiled_closure.py").write_text(SCRIPT)
@@ -128,6 +176,16 @@ def test_what_cannot_be_compiled(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "ftn_pytorch_forward stays recorded and is not compiled: the operator aten::bernoulli_ draws random" in told
     assert "no function can be compiled" in told and not (tmp_path / "closure.pt2").exists()
+
+
+def test_a_folder_for_code_that_cannot_be_made(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "file"))
+    (tmp_path / "compiled_closure.py").write_text(SCRIPT)
+    assert exported(tmp_path / "compiled_closure.py", tmp_path / "closure.pt2") == 2
+    told = capsys.readouterr().err
+    assert "FTN_PYTORCH_ERR_FILE: compiled code stays in" in told and "cannot be made: Not a directory" in told
+    assert not (tmp_path / "closure.pt2").exists()
 
 
 def test_the_name_of_the_file(tmp_path, capsys):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..checkpoint import file
+from ..compiling import compilation
 from ..errors import FtnPytorchError
 from ..recording import compiled_steps
 from ..recording.comparison import is_same
@@ -45,6 +46,7 @@ _MOST_ROWS, _MOST_NUMBERS = 1 << 10, 1 << 17
 def run(chosen: argparse.Namespace, output: str) -> int:
     """Write the file and check it: 0, or 1 where it gives other numbers."""
     if chosen.to == "compiled":
+        compilation.folder()  # torch looks for a compiler there, too
         require_cxx("--to compiled needs a C++ compiler", "or export --to recording, which needs none")
     source, trained = _source(chosen.source)
     dtype = chosen.dtype or "float32"

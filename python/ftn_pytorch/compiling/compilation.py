@@ -10,21 +10,25 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError, summary
-from ..system import private_names
 from .plan import Plan
 
 _PACKAGE = __package__.rpartition(".")[0]
 
 
 def folder() -> str:
-    """Where compiled code stays, for the ranks of a node and the next run. FILE where others could write."""
+    """Where compiled code stays, for the ranks of a node and the next run. FILE where others could write, or nobody."""
     chosen = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     found = os.path.join(chosen or tempfile.gettempdir(), f"ftn_pytorch_{os.getuid()}")
-    os.makedirs(found, mode=0o700, exist_ok=True)
-    about = os.stat(found)
+    try:
+        os.makedirs(found, mode=0o700, exist_ok=True)
+        about = os.stat(found)
+    except OSError as failure:
+        text = f"compiled code stays in {found}, which cannot be made: {failure.strerror}"
+        raise FtnPytorchError("FILE", f"{text}; set TORCHINDUCTOR_CACHE_DIR to another folder") from failure
     if about.st_uid != os.getuid() or about.st_mode & 0o022:
         raise FtnPytorchError(
             "FILE", f"{found} has code that is loaded, and others may write there: chmod go-w {found}"
@@ -33,11 +37,11 @@ def folder() -> str:
 
 
 class Compilation:
-    """``code`` is there when it is done, ``failure`` says why it never will be."""
+    """``code`` is there when it is done, ``failure`` says why it never will be. load: makes it of the file."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, load: Callable[[str], Any]) -> None:
+        self._load = load
         self.code: Any = None
-        """Its ``run`` takes a list of tensors and gives one."""
         self.failure = ""
         self._thread = threading.Thread(target=self._compile, args=(plan,), daemon=True)
         self._thread.start()
@@ -49,7 +53,7 @@ class Compilation:
 
     def _compile(self, plan: Plan) -> None:
         try:
-            self.code = private_names.aoti_loader(compiled(plan), "model", -1)
+            self.code = self._load(compiled(plan))
         except Exception as failure:
             self.failure = failure.text if isinstance(failure, FtnPytorchError) else summary(failure)
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import torch
-
 from ..compiling.compilation import Compilation
-from ..system import log
+from ..system import extension, log
 from . import comparison
 from .compiled_plan import Memory, Uncompilable, plan_of
-from .memory_spans import Overlaps
 from .operations import address_of
 from .recorder import ALONE
 from .returned import filled
@@ -43,8 +40,6 @@ class CompiledReplay:
         self._compilation: Compilation | None = None
         self._code: Any = None
         self._checks = _CHECKS
-        self._overlaps = Overlaps(tape)
-        self._there = dict(tape.constants)
         self._writes = bool(tape.written or tape.written_inputs or tape.gradients_after)
         try:
             after = (slot for _, slot, _ in tape.gradients_after)
@@ -59,21 +54,11 @@ class CompiledReplay:
             self._stay(self._obstacle)
             return
         self._begin = time.perf_counter()
-        self._compilation = Compilation(self._plan)
+        self._compilation = Compilation(self._plan, self._loaded)
 
     def run(self, args: tuple, named: dict[str, Any]) -> Any:
         """A tuple of tensors, or NotImplemented."""
-        if not self.is_compiled():
-            return self._not_yet(args, named)
-        given = self._replay.given(args, named)
-        if given is NotImplemented:
-            return given
-        inputs, numbers, _ = given
-        if self._overlaps.are_in(inputs):
-            return self._replay.run(args, named)
-        results, gradients = self._compute(inputs, numbers)
-        self._replay.settle(inputs, gradients)
-        return results
+        return self._replay.run(args, named, self._code) if self.is_compiled() else self._not_yet(args, named)
 
     def is_compiled(self) -> bool:
         """True once calls run as compiled code."""
@@ -110,36 +95,27 @@ class CompiledReplay:
         self._code, self._compilation = None, None
         log.job_warning(f"{self._name} stays recorded and is not compiled: {why}")
 
-    def _compute(self, inputs: list[Any], numbers: list[float]) -> tuple[tuple, list[Any]]:
-        tensors = [*inputs, *self._memory.tensors]
-        if numbers:
-            tensors.append(torch.tensor(numbers, dtype=torch.float64, device="cpu"))
-        made = self._code.run(tensors)
-        found = dict(zip(self._memory.computed, made))
-
-        def tensor(slot: int) -> Any:
-            if slot in found:
-                return found[slot]
-            return (self._there[slot] if slot in self._there else inputs[self._tape.inputs.index(slot)]).detach()
-
-        gradients = [None if slot < 0 else tensor(slot) for _, slot, _ in self._tape.gradients_after]
-        return tuple(map(tensor, self._tape.results)), gradients
+    def _loaded(self, path: str) -> Any:
+        memory, tape = self._memory, self._tape
+        writes = bool(tape.written), bool(tape.written_inputs)
+        return extension.module().Code(path, tape.inputs, memory.tensors, memory.computed, *writes)
 
     def _checked(self, args: tuple, named: dict[str, Any]) -> Any:
         """The call from the recording, and then as compiled code on what was there before."""
         given = self._replay.given(args, named)
         if given is NotImplemented:
             return given
-        inputs, numbers, _ = given
+        inputs, *_ = given
         before = comparison.State(self._tape, inputs)
         expected = self._replay.run(args, named)
-        if expected is NotImplemented or self._overlaps.are_in(inputs):
+        if expected is NotImplemented or not self._code.takes(inputs):
             return expected
         after = comparison.State(self._tape, inputs)
         before.restore()
         try:
-            results, gradients = self._compute(inputs, numbers)
-            self._replay.settle(inputs, gradients)
+            results = self._replay.run(args, named, self._code)
+            if results is NotImplemented:  # a late check is due
+                return expected
             why = self._difference(inputs, expected, results, after)
         except RuntimeError as failure:
             why = str(failure).partition("\n")[0]

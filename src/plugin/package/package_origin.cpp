@@ -3,14 +3,19 @@
 
 #include <caffe2/core/common.h>
 #include <caffe2/serialize/inline_container.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <torch/csrc/export/pt2_archive_constants.h>
 #include <torch/version.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "base/release.hpp"
 #include "plugin/failure.hpp"
@@ -98,6 +103,31 @@ void check_torch(const std::string& file, const Facts& facts) {
          compile_again);
 }
 
+/// What keeps torch from unpacking code to load it; empty where nothing is known.
+std::string obstacle_to_unpacking(const std::string& file) {
+  std::error_code failure;
+  const char* const chosen = std::getenv("TMPDIR");
+  const std::string folder = chosen && *chosen ? chosen : "/tmp";
+  const uintmax_t size = std::filesystem::file_size(file, failure);
+  struct statvfs about{};
+  const char* why = nullptr;
+  if (statvfs(folder.c_str(), &about) != 0 || access(folder.c_str(), W_OK | X_OK) != 0)
+    why = std::strerror(errno);
+  else if (about.f_flag & ST_NOEXEC)
+    why = "no code may be loaded from there (noexec)";
+  else if (!failure && uintmax_t{about.f_bavail} * about.f_frsize < size)
+    why = "there is no room";
+  return why ? concat(file, " has code, which is unpacked into ", folder, " to be loaded: ", why,
+                      "; set TMPDIR to another folder")
+             : std::string();
+}
+
+/// Throw the exception that is being handled, or what keeps from unpacking.
+[[noreturn]] void rethrow_of_package(fpt_status status, const std::string& file, const std::string& context) {
+  if (const std::string why = obstacle_to_unpacking(file); !why.empty()) fail(FPT_ERR_FILE, why);
+  rethrow_as(status, context);
+}
+
 }  // namespace
 
 std::string torch_here() {
@@ -121,20 +151,21 @@ PackageOrigin origin_of_package(const std::string& file, const std::optional<at:
     check_processor(file, facts, !origin.device);
     check_torch(file, facts);
     if (origin.device) at::empty_strided({1}, {1}, at::TensorOptions().device(*origin.device).dtype(at::kFloat));
-  } catch (const std::exception&) {
-    rethrow_as(origin.device ? FPT_ERR_DEVICE : FPT_ERR_FORMAT, file + " cannot be used");
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    rethrow_of_package(origin.device ? FPT_ERR_DEVICE : FPT_ERR_FORMAT, file, file + " cannot be used");
   }
   return origin;
 }
 
 std::unique_ptr<PackageLoader> load_code(const std::string& file, const PackageOrigin& origin) {
   try {
-    const std::size_t runners = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
-    const auto index = origin.device ? origin.device->index() : c10::DeviceIndex(-1);
-    return std::make_unique<PackageLoader>(file, origin.model, /*run_single_threaded=*/false, runners, index);
+    return recording::open_package(file, origin.model, origin.device ? origin.device->index() : c10::DeviceIndex(-1));
   } catch (...) {
-    rethrow_as(FPT_ERR_FORMAT, concat(file, " cannot be loaded by torch ", torch_here(),
-                                      " (was it compiled with another one? then ", compile_again, ")"));
+    rethrow_of_package(FPT_ERR_FORMAT, file,
+                       concat(file, " cannot be loaded by torch ", torch_here(),
+                              " (was it compiled with another one? then ", compile_again, ")"));
   }
 }
 

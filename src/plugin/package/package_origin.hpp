@@ -2,13 +2,12 @@
 /// Where a package of AOTInductor comes from, and whether it fits: asked before any code of it is loaded.
 #pragma once
 
-#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "plugin/torch.hpp"
+#include "shared/code.hpp"
 
 namespace fpt::direct {
 
@@ -23,7 +22,7 @@ struct PackageOrigin {
 PackageOrigin origin_of_package(const std::string& file, const std::optional<at::Device>& wanted,
                                 const std::string& model = {});
 
-using PackageLoader = torch::inductor::AOTIModelPackageLoader;
+using recording::PackageLoader;
 
 /// torch's own loader and runner of the code; FPT_ERR_FORMAT for what it cannot load.
 std::unique_ptr<PackageLoader> load_code(const std::string& file, const PackageOrigin& origin);

@@ -10,6 +10,7 @@
 #include "ftr/plain_values.hpp"
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
+#include "plugin/package/package_origin.hpp"
 #include "plugin/parts.hpp"
 #include "plugin/recording/archive_file.hpp"
 #include "plugin/recording/checkpoint_writer.hpp"
@@ -81,17 +82,20 @@ RecordingModel::RecordingModel(Settings settings, recording::Average average, bo
       starts_generator_(starts_generator),
       loaded_(read()) {}
 
+std::unique_ptr<recording::Code> RecordingModel::code_of(const ftr::SavedCode& saved) const {
+  const PackageOrigin origin = origin_of_package(settings_.file, settings_.place, saved.model);
+  return std::make_unique<recording::Code>(load_code(settings_.file, origin), saved.parts);
+}
+
 /// Graphs where everything is on a GPU, and the code that a file brings.
 void RecordingModel::add_runners(ftr::Program& program) const {
   const bool has_graphs = settings_.place && settings_.place->is_cuda();
   for (auto& [name, function] : program.functions())
     for (const auto& recording : function.recordings) {
       const std::optional<ftr::SavedCode>& code = recording->tape.code;
-      std::unique_ptr<PackageLoader> loader;
-      if (code && carries_code(settings_.file))
-        loader = load_code(settings_.file, origin_of_package(settings_.file, settings_.place, code->model));
-      if (has_graphs || loader)
-        recording->runner = std::make_unique<RecordingRunner>(has_graphs, std::move(loader), function.label);
+      std::unique_ptr<recording::Code> loaded;
+      if (code && carries_code(settings_.file)) loaded = code_of(*code);
+      if (has_graphs || loaded) recording->runner = std::make_unique<RecordingRunner>(has_graphs, std::move(loaded));
     }
 }
 

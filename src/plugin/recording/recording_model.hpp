@@ -10,6 +10,7 @@
 #include "ftr/program.hpp"
 #include "plugin/recording/checkpoint_folder.hpp"
 #include "plugin/recording/recording_call.hpp"
+#include "shared/code.hpp"
 #include "shared/saved_module.hpp"
 
 namespace fpt::direct {
@@ -53,6 +54,7 @@ class RecordingModel : public Model, public recording::SavedModule {
   };
 
   std::unique_ptr<Loaded> read() const;
+  std::unique_ptr<recording::Code> code_of(const ftr::SavedCode& saved) const;
   void add_runners(ftr::Program& program) const;
   RecordedFunction& function(std::string_view name) const;
   /// Call `body` with a function, alone where that writes. What it throws becomes a failure of the function.
