@@ -20,6 +20,7 @@
 #include <map>
 #include <random>
 
+#include "base/error.hpp"
 #include "changed_value.hpp"
 #include "ftr/plain_values.hpp"
 #include "ftr/refusal.hpp"
