@@ -119,7 +119,7 @@ def test_files_open_with_what_they_are_for(source: Path) -> None:
 @pytest.mark.parametrize("source", [*RECORDING, *BETWEEN], ids=name_of)
 def test_extension_takes_nothing_of_the_core(source: Path) -> None:
     of_extension = ("recording/", "shared/", "ftr/tape.hpp", "base/tensor_looks.hpp", "base/release.hpp")
-    allowed = ("shared/", "ftr/torch.hpp") if source in BETWEEN else of_extension
+    allowed = ("shared/", "ftr/torch.hpp", "ftr/tape.hpp") if source in BETWEEN else of_extension
     assert all(included.startswith(allowed) for included in included_by(source))
 
 
