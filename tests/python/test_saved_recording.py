@@ -387,10 +387,7 @@ def test_without_the_plug_in_a_file_is_refused(file, monkeypatch):
 
 
 def test_named_tuples_of_containers_come_out_of_a_file(tmp_path):
-    @recorded_function
-    def step(x):
-        return Pair(x * 2, [x + 1, Pair(x, {"y": x})])
-
+    step = recorded_function(lambda x: Pair(x * 2, [x + 1, Pair(x, {"y": x})]))
     x = torch.ones(3)
     for _ in range(8):
         expected = step(x)
