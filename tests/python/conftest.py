@@ -107,13 +107,25 @@ def python():
 @pytest.fixture
 def extension(monkeypatch):
     """The extension that runs recordings, of the build under test; skips where that has none."""
+    find_extension(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def extension_for_fixtures():
+    """The same, for what is made once for a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        find_extension(patch)
+        yield
+
+
+def find_extension(patch):
     pytest.importorskip("torch")
     from ftn_pytorch.system import extension
 
-    monkeypatch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
+    patch.setenv("ftn_pytorch_ROOT", os.environ.get("FTN_PYTORCH_BUILD_DIR", ""))
     if extension.module() is None:
         # Not found by an earlier test, which did not name the build
-        monkeypatch.setattr(extension._Found, "obstacle", None)
+        patch.setattr(extension._Found, "obstacle", None)
     if extension.obstacle():
         pytest.skip(extension.obstacle())
 

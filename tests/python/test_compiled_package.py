@@ -39,7 +39,7 @@ def exported(script, output, *more):
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory):
+def package(extension_for_fixtures, tmp_path_factory):
     """The file, and what the command has said."""
     folder = tmp_path_factory.mktemp("package")
     script = folder / "compiled_closure.py"
