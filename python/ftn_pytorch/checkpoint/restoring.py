@@ -302,8 +302,7 @@ class Restorer:
 
     def takes(self, live: Any, value: Any, tree: Any, path: str) -> bool:
         """Note that a live value gets what another one holds, which is of that tree; false if it cannot."""
-        is_of_length = getattr(live, "maxlen", None) == getattr(value, "maxlen", None)
-        if is_of_length and any(isinstance(live, kind) and isinstance(value, kind) for kind in _FILLED):
+        if _limit(live) == _limit(value) and any(isinstance(live, kind) and isinstance(value, kind) for kind in _FILLED):
             self.fill(live, contents.items_in(value) or [])
             return True
         if (put := in_place(live, value)) is None:
@@ -373,6 +372,11 @@ def in_place(live: Any, value: Any) -> Callable[[Any], Any] | None:
     if type(live) in python_types.BUFFERS.values() and type(live) is type(value):
         return functools.partial(python_types.refill, live)
     return None
+
+
+def _limit(value: Any) -> int | None:
+    """How many items a container may have. Asked by its class: objects of users may answer for any name."""
+    return value.maxlen if isinstance(value, deque) else None
 
 
 def _copy(live: Any) -> Any:
