@@ -302,7 +302,8 @@ class Restorer:
 
     def takes(self, live: Any, value: Any, tree: Any, path: str) -> bool:
         """Note that a live value gets what another one holds, which is of that tree; false if it cannot."""
-        if _limit(live) == _limit(value) and any(isinstance(live, kind) and isinstance(value, kind) for kind in _FILLED):
+        is_of_length = _limit(live) == _limit(value)
+        if is_of_length and any(isinstance(live, kind) and isinstance(value, kind) for kind in _FILLED):
             self.fill(live, contents.items_in(value) or [])
             return True
         if (put := in_place(live, value)) is None:
