@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+
+from ftn_pytorch import recorded, save_recording
 
 F = torch.nn.functional
 
@@ -161,3 +164,22 @@ def state() -> Case:
 
 
 CASES = [predict, adam, adam_with_one_kernel, momentum, accumulated, radam, dropout, convolution, gru, several, state]
+
+
+def saved(make: Callable[[], Case], folder: Path) -> tuple[str, list[tuple[str, tuple]]]:
+    """The file of a case, and calls for both readers."""
+    torch.manual_seed(1)
+    case = make()
+    functions = {name: recorded(function) for name, function in case.functions.items()}
+    for name, function in functions.items():
+        for _ in range(16):
+            function(*case.arguments[name]())
+    path = save_recording(str(folder / "case.ftr"), functions, names=case.names)
+    return path, [(name, case.arguments[name]()) for _ in range(6) for name in functions]
+
+
+def leaves(value: Any) -> list[Any]:
+    """What a result consists of, without the containers around it."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, (list, tuple)) else [value]

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 import ftr_cases  # noqa: E402
 from ftn_pytorch import load_recording, recorded, save_recording  # noqa: E402
+from ftr_cases import leaves  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("extension")]
 
@@ -70,12 +71,6 @@ def reader(request, tmp_path_factory):
     return Reader(folder, folder, [request.param / "torch" / "lib", *request.param.glob("nvidia/*/lib")])
 
 
-def leaves(value):
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, (list, tuple)) else [value]
-
-
 def shown(value):
     if not isinstance(value, torch.Tensor):
         return str(value)
@@ -102,15 +97,7 @@ def compared(reader, path, calls):
 
 @pytest.mark.parametrize("make", ftr_cases.CASES, ids=lambda make: make.__name__)
 def test_the_reader_alone_predicts_and_trains_as_the_library(tmp_path, make, reader):
-    torch.manual_seed(1)
-    case = make()
-    functions = {name: recorded(function) for name, function in case.functions.items()}
-    for name, function in functions.items():
-        for _ in range(16):
-            function(*case.arguments[name]())
-    path = save_recording(str(tmp_path / "case.ftr"), functions, names=case.names)
-    calls = [(name, case.arguments[name]()) for _ in range(6) for name in functions]
-    compared(reader, path, calls)
+    compared(reader, *ftr_cases.saved(make, tmp_path))
 
 
 def test_a_file_of_0_2_0(tmp_path, reader):

@@ -15,16 +15,11 @@ import ftr_written  # noqa: E402
 from ftn_pytorch import __main__, load_recording, recorded, save_recording  # noqa: E402
 from ftn_pytorch.errors import FtnPytorchError  # noqa: E402
 from ftn_pytorch.saved import saved_recording  # noqa: E402
+from ftr_cases import leaves  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "ftr-format.md"
 BEFORE = Path(__file__).parent / "recordings_of_before"
-
-
-def leaves(value):
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, (list, tuple)) else [value]
 
 
 def is_same(one, other):
@@ -51,14 +46,7 @@ def compared(path, calls):
 @pytest.mark.usefixtures("extension")
 @pytest.mark.parametrize("make", ftr_cases.CASES, ids=lambda make: make.__name__)
 def test_both_readers_give_the_same_bits(tmp_path, make):
-    torch.manual_seed(1)
-    case = make()
-    functions = {name: recorded(function) for name, function in case.functions.items()}
-    for name, function in functions.items():
-        for _ in range(16):
-            function(*case.arguments[name]())
-    path = save_recording(str(tmp_path / "case.ftr"), functions, names=case.names)
-    compared(path, [(name, case.arguments[name]()) for _ in range(6) for name in functions])
+    compared(*ftr_cases.saved(make, tmp_path))
 
 
 @pytest.mark.usefixtures("extension")
