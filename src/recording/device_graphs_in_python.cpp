@@ -98,6 +98,7 @@ void add_device_graphs(py::module_& module) {
       },
       py::arg("plugin"), py::arg("gpu"), py::return_value_policy::reference,
       "Those of the plug-in, or of this module where there is none.");
+  module.def("threads_of_python", &threads_of_python, "How many threads there are that Python knows.");
   module.def("capture", &capture, py::arg("plugin"), py::arg("gpu"), py::arg("draws"), py::arg("launch"),
              "A graph of what launch() gives the current device, of which nothing is computed, and what it returns. "
              "RuntimeError if a call cannot be captured; memory and random numbers stay as they were.");

@@ -6,6 +6,8 @@
 #include "recording/code_in_python.hpp"
 #include "recording/description.hpp"
 #include "recording/device_graphs_in_python.hpp"
+#include "recording/footprints.hpp"
+#include "recording/reads.hpp"
 #include "recording/saved_file.hpp"
 #include "recording/tensor_looks.hpp"
 #include "recording/validity.hpp"
@@ -308,6 +310,14 @@ void take_part_in_collection(PyHeapTypeObject* heap_type) {
   };
 }
 
+/// In one call of C, as in a statement: no other thread comes in between the read and the write.
+void add_to_slot(const py::object& holder, const py::object& name, const py::object& number) {
+  const auto value = py::reinterpret_steal<py::object>(PyObject_GenericGetAttr(holder.ptr(), name.ptr()));
+  if (!value) throw py::error_already_set();
+  const py::object sum = value + number;
+  if (PyObject_GenericSetAttr(holder.ptr(), name.ptr(), sum.ptr()) < 0) throw py::error_already_set();
+}
+
 /// The loader takes another one, and the process crashes later.
 void require_torch_of_the_build() {
   const auto found = py::cast<std::string>(py::str(py::module_::import("torch").attr("__version__")));
@@ -365,6 +375,8 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
   fpt::recording::add_saved_file(module);
   fpt::recording::add_device_graphs(module);
   fpt::recording::add_tensor_looks(module);
+  fpt::recording::add_footprints(module);
+  fpt::recording::add_reads(module);
   module.def(
       "modes", [] { return fpt::recording::Modes::current(true).in_python(); },
       "What torch has switched on now, as far as it decides on operators and numbers.");
@@ -373,5 +385,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
       "is_waited_for",
       [](const py::object& tensor) { return fpt::recording::is_waited_for(THPVariable_Unpack(tensor.ptr())); },
       py::arg("tensor"), "Whether a hook waits for its gradient.");
+  module.def("add_to_slot", &fpt::recording::add_to_slot, py::arg("holder"), py::arg("name"), py::arg("number"),
+             "What ``holder.name += number`` does, without code of the class.");
   module.def("is_intercepted", &fpt::recording::is_intercepted, "Whether operators of this thread go elsewhere.");
 }

@@ -14,3 +14,7 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/version.h>
+
+namespace fpt::recording {
+namespace py = pybind11;
+}

@@ -3,12 +3,14 @@
 
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
+from ftn_pytorch.recording import comparison, footprints, reads  # noqa: E402
 
 nn = torch.nn
 THREADS = 4
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("extension")
 def hasty():
     """Threads take turns as often as they can."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
+    sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
 
@@ -125,8 +127,142 @@ def test_a_function_that_calls_itself_is_called_as_often_as_written():
         assert power(torch.ones(1), 3).item() == 8
 
 
-def test_threads_that_count_lose_nothing():
+class Fields:
+    n = 0
+
+
+class Slots:
+    __slots__ = ("n",)
+
+    def __init__(self):
+        self.n = 0
+
+
+def counting_in_a_closure():
+    n = 0
+
+    def step(x):
+        nonlocal n
+        n += 1
+        return x * 2
+
+    def add():
+        nonlocal n
+        n += 1
+
+    return step, add, lambda: n
+
+
+def counting_in_an_object(kind):
+    each = kind()
+
+    def step(x):
+        each.n += 1
+        return x * 2
+
+    def add():
+        each.n += 1
+
+    return step, add, lambda: each.n
+
+
+def counting_in_a_dict():
+    counts = {"n": 0}
+
+    def step(x):
+        counts["n"] += 1
+        return x * 2
+
+    def add():
+        counts["n"] += 1
+
+    return step, add, lambda: counts["n"]
+
+
+WAYS_TO_COUNT = {
+    "closure": counting_in_a_closure,
+    "fields": lambda: counting_in_an_object(Fields),
+    "slots": lambda: counting_in_an_object(Slots),
+    "dict": counting_in_a_dict,
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_COUNT)
+def test_what_others_add_while_a_call_is_recorded_stays(way, monkeypatch):
+    """Another thread adds whenever the recorder looks at something, which is when Python lets others in. The function
+    is recorded once that has ended."""
+    step, add, count = WAYS_TO_COUNT[way]()
+    step, added = recorded(step), 0
+
+    def others():
+        nonlocal added
+        other.submit(add).result()
+        added += 1
+
+    note = footprints.Footprints._note
+    monkeypatch.setattr(footprints.Footprints, "_note", lambda *of: (others(), note(*of), others())[1])
+    with ThreadPoolExecutor(1) as other:
+        for _ in range(8):
+            step(torch.ones(2))
+    assert added and count() == 8 + added
+    monkeypatch.undo()
+    for _ in range(20):
+        step(torch.ones(2))
+    assert step.recording.is_ready, step.recording.obstacle
+
+
+def test_threads_add_to_objects_that_somebody_looks_at():
+    each, start = Fields(), threading.Barrier(THREADS)
+
+    def add():
+        start.wait()
+        for _ in range(50_000):
+            each.n += 1
+
+    with reads.Reads(lambda value, name: True) as looking:
+        looking.look_at(each)
+        together(*[add] * THREADS)
+    assert each.n == 50_000 * THREADS
+
+
+@pytest.mark.parametrize("way", WAYS_TO_COUNT)
+def test_what_others_add_while_a_call_is_checked_stays(way, monkeypatch):
+    """Another thread adds before and after the function. That shows nothing of the function."""
+    step, add, count = WAYS_TO_COUNT[way]()
+    step = recorded(step)
+    look, added = comparison.State.__init__, 0
+
+    def look_later(*of):
+        nonlocal added
+        other.submit(add).result()
+        added += 1
+        look(*of)
+
+    monkeypatch.setattr(comparison.State, "__init__", look_later)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(int).result()
+        for _ in range(12):
+            step(torch.ones(2))
+    assert added and count() == 12 + added and not step.recording.obstacle
+    monkeypatch.undo()
+    for _ in range(20):
+        step(torch.ones(2))
+    assert step.recording.is_ready and count() == 32 + added
+
+
+@pytest.mark.parametrize("way", WAYS_TO_COUNT)
+def test_threads_that_count_lose_nothing(way):
     """What is asked of a count before a run, and what the run adds to it, are one step."""
+    step, _, count = WAYS_TO_COUNT[way]()
+    step = recorded(step)
+    for _ in range(30):
+        step(torch.ones(2))
+    assert step.recording.is_ready
+    together(*[lambda: [step(torch.ones(2)) for _ in range(100)]] * THREADS)
+    assert count() == 30 + 100 * THREADS
+
+
+def test_threads_that_count_and_branch_lose_nothing():
     calls, tens = 0, 0
 
     @recorded

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..system.extension import module
 from ..values.held import fields_of, shown
 from ..values.walk import WHOLE
 from .binding import CELL, SLOT, Binding
@@ -28,7 +29,7 @@ from .footprints import NOWHERE, Access, Footprints, called_by, expression_at, v
 from .operations import RECORDING, callers, is_of_library, is_of_package, is_of_user
 from .places import Added, Appended, Guard, Place, sum_of
 from .reads import BY_TEXT, IN_TEXTS, OF_UNSEEN, Reads
-from .recorder import Recorder, Unrecordable, unseen
+from .recorder import OTHERS, Recorder, Unrecordable, unseen
 from .returned import parts
 
 OF_COUNTS = "count in a tensor (n.add_(1)), or outside; what is no tensor must not change in a call"
@@ -101,9 +102,11 @@ class Count:
     sums: list[ast.AST] = field(default_factory=list)
     """The statements that have added it."""
 
-    def refusal(self, why: str) -> Unrecordable:
+    def refusal(self, why: str, is_seen: bool = False) -> Unrecordable:
+        """is_seen: all that code of this thread has done with it is known."""
         now = self.place.get()
-        return Unrecordable(f"it changes {self.place.path} ({self.before!r} before a call, {now!r} after it){why}")
+        text = f"it changes {self.place.path} ({self.before!r} before a call, {now!r} after it){why}"
+        return _unless_of_others(text) if is_seen else Unrecordable(text)
 
 
 class Following:
@@ -218,12 +221,13 @@ class Following:
                 step = Added(place.kind, place.holder, place.key, place.path, numbers)
                 is_known = len(of) == len(added) and (len(of) == 1 or all(map(_is_in_its_sum, of)))
                 is_known = is_known if of else None not in added
-                if not is_known or type(before) not in (int, float) or step.expected(before, taken) != now:
-                    raise count.refusal(f": {OF_COUNTS}")
+                is_known = is_known and type(before) in (int, float)
+                if not is_known or step.expected(before, taken) != now:
+                    raise count.refusal(f": {OF_COUNTS}", is_seen=is_known)
                 self.guards.append(Guard(place, type(before), (), lambda n: True, True, place.path))
                 yield step, taken
             elif now is not before and now != before:
-                raise count.refusal(", and it is not known where")
+                raise count.refusal(", and it is not known where", is_seen=True)
 
     # ---- lists, and numbers in dicts
 
@@ -257,7 +261,7 @@ class Following:
             if isinstance(holder, deque) and holder.maxlen is not None:
                 length = min(length, holder.maxlen)
             if len(holder) != length or count > length:
-                raise Unrecordable(f"it changes {way.place.path}, and it is not known where")
+                raise _unless_of_others(f"it changes {way.place.path}, and it is not known where")
             if count:
                 target = Appended(holder, way.place.path, count)
                 if any(isinstance(each, torch.Tensor) and each.requires_grad for each in parts(target.now())):
@@ -292,6 +296,11 @@ class Following:
 
     def _refuse(self, why: str) -> None:
         self._obstacle = self._obstacle or why
+
+
+def _unless_of_others(why: str) -> Unrecordable:
+    """Of what this thread has not done."""
+    return Unrecordable(OTHERS if module().threads_of_python() > 1 else why)
 
 
 def _takes(node: ast.AST, frame: FrameType, function: Any) -> bool:

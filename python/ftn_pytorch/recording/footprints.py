@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..system import extension
 from ..values.code_names import codes_in
 from ..values.held import fields_of, slots
 from ..values.kinds import is_simple
@@ -29,6 +30,9 @@ NOWHERE = object()
 """No value, or one that only code of a user would give."""
 _MOST = 1_000_000
 """Instructions that are followed."""
+_COMPUTES = ("LOAD_", "BINARY_", "INPLACE_", "UNARY_", "COMPARE_", "IS_OP", "CONTAINS_OP", "TO_BOOL")
+_COMPUTES = (*_COMPUTES, "BUILD_", "FORMAT_", "COPY", "SWAP", "DUP_", "ROT_", "PUSH_NULL", "CACHE", "RESUME", "NOP")
+"""Beginnings of names of instructions behind which the same statement goes on, and no local variable has changed."""
 
 Position = tuple[int | None, int | None, int | None, int | None]
 """First line, last line, and the columns where they begin and end."""
@@ -61,14 +65,14 @@ class Syntax:
         return None if is_shared else (each for each in found if isinstance(each.ctx, ast.Load))
 
 
-def expression_at(frame: FrameType) -> tuple[Syntax | None, ast.AST | None]:
-    """What a frame evaluates now, and the syntax of its code. None where the source is not there, is not that of the
-    code, or instructions do not tell their places."""
-    code = frame.f_code
+def expression_at(frame: FrameType, offset: int | None = None) -> tuple[Syntax | None, ast.AST | None]:
+    """What a frame evaluates now, or at an instruction, and the syntax of its code. None where the source is not there,
+    is not that of the code, or instructions do not tell their places."""
+    code, offset = frame.f_code, frame.f_lasti if offset is None else offset
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename))
     found = next((each for known, each in _of_file(code.co_filename, text) if known == code), None)
-    return found, None if found is None else found.at(positions_of(code)[frame.f_lasti // 2])
+    return found, None if found is None else found.at(positions_of(code)[offset // 2])
 
 
 @functools.lru_cache(maxsize=1000)
@@ -114,18 +118,17 @@ class Access(NamedTuple):
 
 class Footprints:
     """While it is entered, each access to one of the places is told to what stands beside that. ``obstacle`` says why
-    it cannot tell."""
+    it cannot tell. The expression of an access has been evaluated by then where it writes, and may be where it reads:
+    to stop in between would let other threads in."""
 
     def __init__(self, places: Sequence[tuple[Any, Callable[[Access], None]]]) -> None:
         self.obstacle = ""
-        self.ran: dict[CodeType, set[int]] = {}
-        """Offsets of the instructions that ran."""
         self.calls_code: set[ast.expr] = set()
         """Attributes that were written, and methods ``append``, which may give their value to code of a user."""
         self._places = places
         self.names = {_name_of(each) for each, _ in places} | {"append"}
         """Of places, and of what is looked at beside."""
-        self._count = 0
+        self._instructions = extension.module().Instructions(_MOST)
         self._before: Any = None
 
     def __enter__(self) -> Footprints:
@@ -133,44 +136,42 @@ class Footprints:
         if self._before is not None:
             self.obstacle = "a debugger or a measurement of coverage looks on"
         else:
-            sys.settrace(self._begin)
+            self._instructions.enter(self._words_of, self._see)
         return self
 
     def __exit__(self, *failure: Any) -> None:
         if self._before is None:
-            sys.settrace(None)
+            self._instructions.leave()
+            if self._instructions.are_too_many:
+                self.obstacle = self.obstacle or "too many instructions run in a call to follow them"
+            if self._instructions.were_missed:
+                self.obstacle = self.obstacle or "this Python has not told which instructions ran"
 
     def has_run(self, syntax: Syntax, code: CodeType, node: ast.expr) -> bool:
         """Whether an expression was evaluated; true where that is not known."""
         wanted = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
         there = [place for place, each in enumerate(positions_of(code)) if each == wanted]
-        return not there or any(2 * place in self.ran.get(code, ()) for place in there)
+        return not there or any(self._instructions.has_run(code, place) for place in there)
 
-    def _begin(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event != "call" or not (is_of_user(frame) or is_of_package(frame)):
+    def _words_of(self, frame: FrameType) -> bytes | None:
+        """Of the code that a frame runs, if it is to be followed."""
+        if not (is_of_user(frame) or is_of_package(frame)):
             return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        self.ran.setdefault(frame.f_code, set())
-        return self._follow
+        kinds, accesses = _instructions(frame.f_code)
+        words = bytearray(kinds)
+        for offset, (_, name) in accesses.items():
+            words[offset // 2] |= extension.module().told if name in self.names else 0
+        return bytes(words)
 
-    def _follow(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "opcode":
-            self.ran[frame.f_code].add(frame.f_lasti)
-            self._count += 1
-            if self._count > _MOST:
-                self.obstacle = "too many instructions run in a call to follow them"
-                sys.settrace(None)
-                return None
-            found = _accesses(frame.f_code).get(frame.f_lasti)
-            if found is not None and found[1] in self.names:
-                try:
-                    self._note(frame, *found)
-                except Exception as failure:  # of what is not foreseen; the call goes on
-                    self.obstacle = unseen(failure)
-        return self._follow
+    def _see(self, frame: FrameType, offset: int) -> None:
+        try:
+            self._note(frame, offset)
+        except Exception as failure:  # of what is not foreseen; the call goes on
+            self.obstacle = unseen(failure)
 
-    def _note(self, frame: FrameType, operation: str, name: str) -> None:
-        syntax, node = expression_at(frame)
+    def _note(self, frame: FrameType, offset: int) -> None:
+        operation, name = _instructions(frame.f_code)[1][offset]
+        syntax, node = expression_at(frame, offset)
         if syntax is None or not isinstance(node, (ast.Name, ast.Attribute)):
             if name == "append":
                 return
@@ -246,16 +247,23 @@ def _is_there(place: Any, node: ast.expr, of: Any, frame: FrameType) -> bool:
 
 
 @functools.lru_cache(maxsize=1000)
-def _accesses(code: CodeType) -> dict[int, tuple[str, Any]]:
-    """Instructions with a name other than that of a local variable, by the offset at which Python tells them."""
-    found: dict[int, tuple[str, Any]] = {}
+def _instructions(code: CodeType) -> tuple[bytes, dict[int, tuple[str, Any]]]:
+    """What each word of a code is to ``Instructions``; and the instructions with a name other than that of a local
+    variable. Both by the offset at which Python tells them."""
+    kinds, found = bytearray(len(code.co_code) // 2), {}
     begin = None
     for each in dis.get_instructions(code):
         begin = each.offset if begin is None else begin
-        if each.opname == "EXTENDED_ARG":
+        operation = each.opname
+        if operation == "EXTENDED_ARG":
             continue
-        is_access = each.opname.startswith(("LOAD_", "STORE_", "DELETE_", "IMPORT_FROM")) and "FAST" not in each.opname
-        if is_access and isinstance(each.argval, str) and each.opname != "LOAD_CONST":
-            found[begin] = each.opname, each.argval
+        is_fast = "FAST" in operation
+        if operation.startswith(("STORE_", "DELETE_")) and not is_fast:
+            kinds[begin // 2] = extension.module().ends
+        elif not operation.startswith(_COMPUTES):
+            kinds[begin // 2] = extension.module().pauses
+        is_access = operation.startswith(("LOAD_", "STORE_", "DELETE_", "IMPORT_FROM")) and not is_fast
+        if is_access and isinstance(each.argval, str) and operation != "LOAD_CONST":
+            found[begin] = operation, each.argval
         begin = None
-    return found
+    return bytes(kinds), found

@@ -19,7 +19,7 @@ from .following import Known
 from .left_values import given, run_of
 from .places import difference
 from .recorded_call import record
-from .recorder import ALONE
+from .recorder import ALONE, OTHERS
 from .returned import mapped, parts
 from .tape import Tape
 from .variant import Variant
@@ -265,6 +265,9 @@ class RecordedFunction:
         start = time.perf_counter()
         args, named = given(call.args, self._known.given), call.named
         result, tape = record(call, self._others, self._ignored, self._known)
+        if tape == OTHERS:
+            self._postpone(variant)
+            return result
         if isinstance(tape, str):
             variant.attempts += 1
             # what is made in first calls has another chance
@@ -313,7 +316,7 @@ class RecordedFunction:
             return self._check_late(variant, call)
         assert variant.tape is not None
         result, difference = self._both_ways(variant, call)
-        if difference is comparison.OTHERS:
+        if difference is OTHERS:
             self._postpone(variant)
         elif difference is None:
             self._instead_of(variant, (variant.compared or variant).replay)
@@ -338,7 +341,7 @@ class RecordedFunction:
         except Exception:
             self._drop(variant, "it raises an exception")
             raise
-        if difference and difference is not comparison.OTHERS and result is not NotImplemented:
+        if difference and difference is not OTHERS and result is not NotImplemented:
             self._give_up(f"{variant.late.told()}, {difference}", process.warn)
         variant.late.end()
         return result
@@ -351,7 +354,7 @@ class RecordedFunction:
         variant.postponed += 1
         variant.pause = min(2**variant.postponed, _LONGEST_PAUSE)
         if variant.postponed == _ATTEMPTS:
-            log.job_warning(f"{self.name} is not recorded yet: while it was checked, {comparison.OTHERS}")
+            log.job_warning(f"{self.name} is not recorded yet: while it was looked at, {OTHERS}")
 
     def _leave(self, variant: Variant, why: str) -> None:
         """These calls cannot be recorded: none is, unless a number that counts tells these from others."""

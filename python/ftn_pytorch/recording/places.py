@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 
+from ..system import extension
 from ..values.held import fields_of, shown
 from ..values.kinds import base_of
 from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
@@ -98,7 +99,7 @@ class Added(Place):
             elif self.kind == CELL:
                 self.holder.cell_contents += each
             else:
-                super().put(self.get() + each)
+                extension.module().add_to_slot(self.holder, self.key, each)
 
 
 @dataclass(frozen=True, eq=False)

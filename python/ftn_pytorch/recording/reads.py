@@ -5,12 +5,12 @@ and what code mentions, or holds, that reads values without naming them."""
 from __future__ import annotations
 
 import operator
-import threading
 from collections import Counter
 from collections.abc import Callable
 from types import BuiltinFunctionType, MemberDescriptorType, MethodWrapperType, ModuleType
 from typing import Any
 
+from ..system import extension
 from ..values.held import fields_of
 from ..values.user_objects import is_made_in_c
 
@@ -39,14 +39,16 @@ class Reads:
     """
 
     def __init__(self, seen: Callable[[Any, str], bool]) -> None:
-        self._seen = [seen]
+        self._is_counted = seen
+        self._seen: list[Callable[[Any, str], None]] = []
+        """Empty when it is not entered: classes of modules live on until garbage is collected, and must keep no
+        object."""
         self._counts: Counter[tuple[int, str]] = Counter()
         self._of_fields: dict[int, Any] = {}
         self._waiting: list[Any] = []
         self._classes: dict[type, None] = {}
         self._modules: list[tuple[ModuleType, type]] = []
         self._is_entered = False
-        self._thread = threading.get_ident()
 
     def times(self, fields: Any, name: str) -> int | None:
         """How often an attribute of the object with these fields, or slots, was asked for; None if nobody looks on."""
@@ -63,6 +65,7 @@ class Reads:
 
     def __enter__(self) -> Reads:
         self._is_entered = True
+        self._seen.append(self._tell)
         self._begin()
         return self
 
@@ -87,14 +90,8 @@ class Reads:
                 type.__setattr__(kind, "__getattribute__", self._telling(kind))
                 self._classes[kind] = None
 
-    def _telling(self, kind: type) -> Callable[[Any, str], Any]:
-        ask: Any = kind.__getattribute__
-        # classes of modules live on until garbage is collected, and must keep no object of the user
-        seen, counts, thread = self._seen, self._counts, self._thread
+    def _telling(self, kind: type) -> Any:
+        return extension.module().telling(kind.__getattribute__, self._seen)
 
-        def __getattribute__(value: Any, name: str) -> Any:
-            if seen and threading.get_ident() == thread:
-                counts[id(value), name] += seen[0](value, name)
-            return ask(value, name)
-
-        return __getattribute__
+    def _tell(self, value: Any, name: str) -> None:
+        self._counts[id(value), name] += self._is_counted(value, name)

@@ -50,6 +50,8 @@ OF_NUMBER = (
     "a number is taken out of a tensor, and what follows may depend on it; leave it a tensor, and take the number "
     "outside of the recorded function"
 )
+OTHERS = "something else has changed what it uses, or has drawn random numbers, as where another thread trains"
+"""Stands for what has shown nothing: another call will tell."""
 TOO_LITTLE = "there is too little memory to record and to check it"
 
 
