@@ -22,7 +22,7 @@ class Instructions {
   explicit Instructions(std::size_t most) : most_(most) {}
 
   /// @param words_of  gives the words of the code that a frame begins to run, as bytes; None for code not to follow
-  /// @param seen  is told a frame, and the offset of an instruction
+  /// @param seen  is called with a frame, and the offset of an instruction
   void enter(py::function words_of, py::function seen) {
     words_of_ = std::move(words_of);
     seen_ = std::move(seen);
@@ -131,9 +131,10 @@ class Instructions {
 void add_footprints(py::module_& module) {
   py::class_<Instructions>(module, "Instructions")
       .def(py::init<std::size_t>(), py::arg("most"), "most: after so many they are no longer followed.")
-      .def("enter", &Instructions::enter, py::arg("words_of"), py::arg("seen"),
-           "Follow the instructions of this thread. words_of: bytes for the code of a frame, or None; seen: is told a "
-           "frame and an offset.")
+      .def(
+          "enter", &Instructions::enter, py::arg("words_of"), py::arg("seen"),
+          "Follow the instructions of this thread. words_of: bytes for the code of a frame, or None; seen: called with "
+          "a frame and an offset.")
       .def("leave", &Instructions::leave, "Follow them no longer.")
       .def("has_run", &Instructions::has_run, py::arg("code"), py::arg("word"), "Whether that instruction has run.")
       .def_property_readonly("were_missed", &Instructions::were_missed, "Whether Python has told none of some code.")

@@ -30,8 +30,10 @@ NOWHERE = object()
 """No value, or one that only code of a user would give."""
 _MOST = 1_000_000
 """Instructions that are followed."""
-_COMPUTES = ("LOAD_", "BINARY_", "INPLACE_", "UNARY_", "COMPARE_", "IS_OP", "CONTAINS_OP", "TO_BOOL")
-_COMPUTES = (*_COMPUTES, "BUILD_", "FORMAT_", "COPY", "SWAP", "DUP_", "ROT_", "PUSH_NULL", "CACHE", "RESUME", "NOP")
+_COMPUTES = (
+    *("LOAD_", "BINARY_", "INPLACE_", "UNARY_", "COMPARE_", "IS_OP", "CONTAINS_OP", "TO_BOOL", "BUILD_", "FORMAT_"),
+    *("COPY", "SWAP", "DUP_", "ROT_", "PUSH_NULL", "CACHE", "RESUME", "NOP"),
+)
 """Beginnings of names of instructions behind which the same statement goes on, and no local variable has changed."""
 
 Position = tuple[int | None, int | None, int | None, int | None]
