@@ -198,6 +198,36 @@ def test_a_failure_reaches_the_next_call_once_with_its_traceback():
     assert training.learnt == [2.0]
 
 
+def test_a_failure_that_comes_while_a_call_looks_for_one_is_not_lost():
+    class Watched(Background):
+        """While a call looks for a failure, a step fails, if it can."""
+
+        @property
+        def _failure(self):
+            found = vars(self).get("kept")
+            if self.submitted == 1 and threading.current_thread() is threading.main_thread():
+                training.may_go.set()
+                self.failed.wait(0.5)
+            return found
+
+        @_failure.setter
+        def _failure(self, failure):
+            self.kept = failure
+            if failure is not None:
+                training.fails = False
+                self.failed.set()
+
+    training = Training()
+    training.fails = True
+    training.may_go.clear()
+    background = Watched(training.step, training.net)
+    background.failed = threading.Event()
+    background.submit(*batch(0))
+    with pytest.raises(FtnPytorchError, match="ValueError: a bad sample"):
+        background.submit(*batch(1))
+        background.flush()
+
+
 def test_the_deterministic_mode_is_one_step_behind():
     plain, beside = Training(), Training()
     background = Background(beside.step, beside.net, deterministic=True)
