@@ -33,7 +33,7 @@ set(fpt_test_environment
   "FTN_PYTORCH_PYTHON=${FTN_PYTORCH_BUILD_PYTHON}"
   "FPT_TEST_SCRIPTS=${PROJECT_SOURCE_DIR}/tests/fortran/scripts"
   "ASAN_OPTIONS=${fpt_asan_options}")
-set(fpt_test_timeout 120)
+set(fpt_test_timeout 600)
 
 # For tests by mpirun: Open MPI refuses to start more ranks than there are cores, and to run for root, unless it is told
 # otherwise.
