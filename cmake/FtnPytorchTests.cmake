@@ -91,7 +91,7 @@ endfunction()
 function(fpt_fortran_test name)
   _fpt_parse()
   list(APPEND ARG_LABELS fortran)
-  list(APPEND ARG_LOCK ${name}) # its forms write the same files
+  list(APPEND ARG_LOCK ${name}) # all runs of a program write the same files
   if(NOT ARG_SOURCES)
     set(ARG_SOURCES ${name}.f90)
   endif()
@@ -135,7 +135,7 @@ endfunction()
 function(fpt_fortran_case name)
   _fpt_parse()
   list(APPEND ARG_LABELS fortran)
-  list(APPEND ARG_LOCK ${name})
+  list(APPEND ARG_LOCK ${ARG_PROGRAM}) # all runs of a program write the same files
   if(NOT ARG_COMMAND)
     set(ARG_COMMAND "<program>" ${ARG_ARGS})
   endif()
