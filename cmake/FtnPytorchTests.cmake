@@ -33,7 +33,7 @@ set(fpt_test_environment
   "FTN_PYTORCH_PYTHON=${FTN_PYTORCH_BUILD_PYTHON}"
   "FPT_TEST_SCRIPTS=${PROJECT_SOURCE_DIR}/tests/fortran/scripts"
   "ASAN_OPTIONS=${fpt_asan_options}")
-set(fpt_test_timeout 120)
+set(fpt_test_timeout 600)
 
 # For tests by mpirun: Open MPI refuses to start more ranks than there are cores, and to run for root, unless it is told
 # otherwise.
@@ -91,7 +91,7 @@ endfunction()
 function(fpt_fortran_test name)
   _fpt_parse()
   list(APPEND ARG_LABELS fortran)
-  list(APPEND ARG_LOCK ${name}) # its forms write the same files
+  list(APPEND ARG_LOCK ${name}) # all runs of a program write the same files
   if(NOT ARG_SOURCES)
     set(ARG_SOURCES ${name}.f90)
   endif()
@@ -135,7 +135,7 @@ endfunction()
 function(fpt_fortran_case name)
   _fpt_parse()
   list(APPEND ARG_LABELS fortran)
-  list(APPEND ARG_LOCK ${name})
+  list(APPEND ARG_LOCK ${ARG_PROGRAM}) # all runs of a program write the same files
   if(NOT ARG_COMMAND)
     set(ARG_COMMAND "<program>" ${ARG_ARGS})
   endif()

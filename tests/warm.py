@@ -36,7 +36,7 @@ def run(
     *,
     cwd: object = None,
     env: Mapping[str, str] | None = None,
-    timeout: float = 120,
+    timeout: float = 600,
     imports: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess:
     """What became of ``python ARGUMENTS``; TimeoutExpired as from ``subprocess.run``.

@@ -28,7 +28,7 @@ assert result.shape == (3, 40) and result.dtype == torch.float64
 torch.testing.assert_close(net(*(value[1:2] for value in inputs)), result[1:2], rtol=0, atol=1e-12)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
 
@@ -57,7 +57,7 @@ def run_models(folder, package):
         env={**os.environ, "BENCH_PACKAGE": str(package)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     manifest = json.loads((folder / "models" / "manifest.json").read_text())

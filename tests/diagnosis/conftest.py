@@ -48,7 +48,7 @@ def _ended(done: subprocess.CompletedProcess, code: int) -> subprocess.Completed
 
 
 def _run(command: list, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, **options)
 
 
 def _run_cold(words: list, **options) -> subprocess.CompletedProcess:

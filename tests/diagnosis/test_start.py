@@ -55,7 +55,7 @@ def paths(tmp_path):
         trace = tmp_path / "trace"
         for tool in ([], ["strace", "-f", "-qq", "-e", "trace=%file", "-e", "signal=none", "-o", trace]):
             words = [*tool, *command]
-            options = {"env": environment, "cwd": tmp_path, "timeout": 300, "check": False}
+            options = {"env": environment, "cwd": tmp_path, "timeout": 600, "check": False}
             done = subprocess.run(words, capture_output=True, text=True, **options)
             assert done.returncode == 0 and "_ERR_" not in done.stdout, done.stdout + done.stderr
         lines = trace.read_text().splitlines()

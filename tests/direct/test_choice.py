@@ -31,7 +31,7 @@ def recording(build_dir, cache, tmp_path) -> str:
     command = [cache["Python_EXECUTABLE"], "-m", "ftn_pytorch", "export", str(script), "--to", "recording"]
     package = {"PYTHONPATH": str(ROOT / "python"), "ftn_pytorch_ROOT": str(build_dir)}
     subprocess.run(
-        [*command, "--input", "4x2", "--output", file], env={**os.environ, **package}, check=True, timeout=300
+        [*command, "--input", "4x2", "--output", file], env={**os.environ, **package}, check=True, timeout=600
     )
     return file
 
@@ -48,7 +48,7 @@ def load(build_dir, cache, model):
             [build_dir / "tests" / "c" / "choose_backend", file, backend, *arguments],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
             env={**inherited, "FTN_PYTORCH_PYTHON": cache["Python_EXECUTABLE"], **environment},
         )

@@ -32,7 +32,7 @@ def run(request, build_dir, tmp_path):
             [program, f"{request.param}=net.pt", *actions],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=True,
             cwd=tmp_path,
             env={**inherited, "FTN_PYTORCH_PYTHON": sys.executable, **environment},

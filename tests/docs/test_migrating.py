@@ -155,7 +155,7 @@ class Compiler:
         made = self.attempt(text)
         assert made.returncode == 0, made.stderr
         command = ["env", f"FTN_PYTORCH_PYTHON={python}", "./program"]
-        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

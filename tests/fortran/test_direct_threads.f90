@@ -4,7 +4,7 @@ program test_direct_threads
    use, intrinsic :: iso_fortran_env, only : real32, real64
    use check, only : expect, finish
    use ftn_pytorch
-   use omp_lib, only : omp_get_max_threads, omp_get_thread_num
+   use omp_lib, only : omp_get_max_threads, omp_get_num_threads, omp_get_thread_num
    implicit none
 
    integer, parameter :: columns = 32, calls = 300
@@ -32,29 +32,44 @@ program test_direct_threads
 
 contains
 
-   !> The first thread loads the module again and again, and frees it at last
+   !> The first thread loads the module again and again, and frees it when another one was served, or has made all calls
    subroutine while_replaced(failures)
       integer, intent(out) :: failures
 
       type(torch_module) :: shared
       real(real32) :: x(16, columns), y(4, columns)
-      integer :: number, stat, served
+      integer :: number, stat, served, served_now, ended, ended_now
 
       x = 0.5
       call shared%load("direct_mlp_eval.pt", backend="direct")
       failures = 0
       served = 0
-      !$omp parallel private(y, number, stat) reduction(+:failures, served)
-      do number = 1, calls
-         if (omp_get_thread_num() == 0) then
-            if (mod(number, 10) == 0) call shared%load("direct_mlp_eval.pt", backend="direct")
-            if (number == calls) call shared%free()
-         else
+      ended = 0
+      !$omp parallel private(y, number, stat, served_now, ended_now) reduction(+:failures)
+      if (omp_get_thread_num() == 0) then
+         number = 0
+         do
+            number = number + 1
+            call shared%load("direct_mlp_eval.pt", backend="direct")
+            !$omp atomic read
+            served_now = served
+            !$omp atomic read
+            ended_now = ended
+            if (number >= calls/10 .and. (served_now > 0 .or. ended_now == omp_get_num_threads() - 1)) exit
+         end do
+         call shared%free()
+      else
+         do number = 1, calls
             call shared%forward([torch_in(x)], [torch_out(y)], stat=stat)
-            if (stat == 0) served = served + 1
+            if (stat == 0) then
+               !$omp atomic
+               served = served + 1
+            end if
             if (all(stat /= [0, FTN_PYTORCH_ERR_FREED, FTN_PYTORCH_ERR_NOT_LOADED])) failures = failures + 1
-         end if
-      end do
+         end do
+         !$omp atomic
+         ended = ended + 1
+      end if
       !$omp end parallel
       if (served == 0) failures = failures + 1
    end subroutine while_replaced

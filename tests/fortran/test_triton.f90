@@ -25,7 +25,7 @@ program test_triton
 contains
 
    subroutine without_a_server()
-      character(*), parameter :: nobody = "triton+grpc://127.0.0.1:9/net?timeout=2&retries=0"
+      character(*), parameter :: nobody = "triton+grpc://127.0.0.1:9/net?timeout=60&retries=0"
       type(torch_module) :: plain
       real(real32) :: x(1, 5), y(1, 5), expected(1, 5)
 

@@ -60,7 +60,7 @@ class Program:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("FTN_PYTORCH", "LD_"))}
         preloaded = {"LD_PRELOAD": str(self.programs / f"liblibraries_{preload}.so")} if preload else {}
         environment = {**kept, "FTN_PYTORCH_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", **preloaded, **variables}
-        options = {"env": environment, "cwd": self.folder, "timeout": 300, "check": False}
+        options = {"env": environment, "cwd": self.folder, "timeout": 600, "check": False}
         done = subprocess.run([self.programs / name, *words], capture_output=True, text=True, **options)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines(), done.stderr

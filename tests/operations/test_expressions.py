@@ -106,7 +106,7 @@ def run(program: Path, cache: dict[str, str], build_dir: Path, folder: Path, dir
         "ftn_pytorch_ROOT": str(build_dir),
     }
     done = subprocess.run(
-        [program], cwd=folder, env=variables, capture_output=True, text=True, timeout=300, check=False
+        [program], cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return read(folder / "seen")

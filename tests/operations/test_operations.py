@@ -70,7 +70,7 @@ def run(command: list, folder: Path, variables: dict[str, str]) -> None:
     inherited = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
     environment = {**inherited, "OMP_NUM_THREADS": "1", **variables}
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

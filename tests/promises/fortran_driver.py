@@ -34,7 +34,7 @@ from .state import state_of, tensors_of
 from .verdicts import REFUSED, SAME, WRONG, Verdict
 
 TESTS = Path(__file__).resolve().parents[1]
-SECONDS = 300
+SECONDS = 600
 PYTHON = 9
 """The status of what a script raises."""
 _WARM = f"""

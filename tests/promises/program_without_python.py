@@ -19,7 +19,7 @@ from ftn_pytorch.values.dtypes import TABLE
 CODES = {f"torch.{each.name}": each.code for each in TABLE if each.code is not None}
 IN, OUT, TEXT = 0, 1, 10
 SCALARS = {bool: (CODES["torch.bool"], "?", 1), int: (CODES["torch.int64"], "q", 8), float: (7, "d", 8)}
-SECONDS = 60
+SECONDS = 600
 
 
 class Failed(Exception):

@@ -97,7 +97,7 @@ def python():
             done = run_warm(words, env=environment)
         else:
             command = [sys.executable, *words]
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

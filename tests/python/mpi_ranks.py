@@ -81,7 +81,7 @@ def _library(name):
     return found or next((str(each) for folder in folders for each in Path(folder).glob(f"lib{name}.so.*")), None)
 
 
-def run(size, folder, code, implementation="Open MPI", options=(), expect=0, timeout=300):
+def run(size, folder, code, implementation="Open MPI", options=(), expect=0, timeout=600):
     """What the ranks gave to ``tell``, ``end`` or ``leave``, in their order; those that ended otherwise are left out.
 
     ``expect``: exit code of the launcher, None for any.

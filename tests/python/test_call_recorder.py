@@ -78,9 +78,11 @@ def test_a_module_that_is_freed_is_forgotten(recorder, tmp_path):
     assert recorder.begin(runner, "step", 0, (), {}) and recorder.begin(Runner(), "step", 0, (), {}) == ()
     was = id(runner)
     del runner
-    others = [Runner() for _ in range(100)]
-    assert was in map(id, others)
-    assert all(recorder.begin(other, "step", 0, (), {}) == () for other in others)
+    others = [Runner()]
+    while id(others[-1]) != was and len(others) < 1_000_000:  # memory that is free elsewhere may be taken before
+        others.append(Runner())
+    assert id(others[-1]) == was
+    assert recorder.begin(others[-1], "step", 0, (), {}) == ()
 
 
 def test_replay_needs_no_ranks(mpi, load, recorder, tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ def objects_of(folder):
 @pytest.fixture
 def two(mpi, load, monkeypatch):
     """two(text, folder): two ranks, as threads, that have loaded a script and write a checkpoint, and their errors."""
-    texts, both = ["", ""], threading.Barrier(2, timeout=60)
+    texts, both = ["", ""], threading.Barrier(2, timeout=600)
 
     def gather(self, text, *, purpose):
         texts[self.rank] = text

@@ -125,7 +125,7 @@ UNLIKE = """
 
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.distributed.init_process_group(
-        "gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=size, timeout=datetime.timedelta(seconds=20)
+        "gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=size, timeout=datetime.timedelta(seconds=300)
     )
 
 

@@ -103,7 +103,7 @@ PASSED_OVER = """
     rank, size = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
-        "gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=size, timeout=datetime.timedelta(seconds=60)
+        "gloo", init_method="file://" + sys.argv[3], rank=rank, world_size=size, timeout=datetime.timedelta(seconds=300)
     )
 
 

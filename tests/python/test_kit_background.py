@@ -13,7 +13,7 @@ import ftn_pytorch
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.kit import Background
 
-PATIENCE = 60.0
+PATIENCE = 600.0
 
 
 class Training:
@@ -198,6 +198,36 @@ def test_a_failure_reaches_the_next_call_once_with_its_traceback():
     assert training.learnt == [2.0]
 
 
+def test_a_failure_that_comes_while_a_call_looks_for_one_is_not_lost():
+    class Watched(Background):
+        """While a call looks for a failure, a step fails, if it can."""
+
+        @property
+        def _failure(self):
+            found = vars(self).get("kept")
+            if self.submitted == 1 and threading.current_thread() is threading.main_thread():
+                training.may_go.set()
+                self.failed.wait(0.5)
+            return found
+
+        @_failure.setter
+        def _failure(self, failure):
+            self.kept = failure
+            if failure is not None:
+                training.fails = False
+                self.failed.set()
+
+    training = Training()
+    training.fails = True
+    training.may_go.clear()
+    background = Watched(training.step, training.net)
+    background.failed = threading.Event()
+    background.submit(*batch(0))
+    with pytest.raises(FtnPytorchError, match="ValueError: a bad sample"):
+        background.submit(*batch(1))
+        background.flush()
+
+
 def test_the_deterministic_mode_is_one_step_behind():
     plain, beside = Training(), Training()
     background = Background(beside.step, beside.net, deterministic=True)
@@ -247,16 +277,24 @@ def test_samples_that_wait_are_kept(tmp_path):
 
 
 def test_a_checkpoint_comes_between_steps_of_a_busy_thread(tmp_path):
-    training = Training()
-    background = Background(training.step, training.net, queue=1000)
+    """Each step leaves samples for another one, until the checkpoints are written or for very long."""
+    training, is_over = Training(), threading.Event()
+
+    def step(*samples):
+        if background.steps < 100_000 and not is_over.is_set():
+            background._queue.append((samples, {}))
+        return training.step(*samples)
+
+    background = Background(step, training.net)
     checkpoint = ftn_pytorch.Checkpoint(net=training.net, optimizer=training.optimizer, background=background)
-    for i in range(500):
-        background.submit(*batch(i))
+    background.submit(*batch(0))
     for i in range(5):
         checkpoint.save(str(tmp_path / f"file{i}"))
-    waited = len(background._queue)
+    with ftn_pytorch.lock():
+        waited = len(background._queue)
+        is_over.set()
     background.flush()
-    assert waited > 0, "the thread did not keep the checkpoints waiting until all was learnt"
+    assert waited == 1, "the thread did not keep the checkpoints waiting until all was learnt"
 
 
 def test_a_file_of_another_network_is_refused(tmp_path):
@@ -296,14 +334,19 @@ def test_an_idle_thread_ends_and_comes_back(monkeypatch):
     monkeypatch.setattr("ftn_pytorch.kit.background._IDLE", 0.01)
     training = Training()
     background = Background(training.step, training.net)
-    background.submit(*batch(0))
-    background.flush()
-    background._thread.join(PATIENCE)
-    background.submit(*batch(1))
-    background.flush()
+
+    def until_its_thread_has_ended(background, number):
+        with ftn_pytorch.lock():  # no step begins, so the thread is there
+            background.submit(*batch(number))
+            thread = background._thread
+        background.flush()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+    until_its_thread_has_ended(background, 0)
+    until_its_thread_has_ended(background, 1)
     assert training.learnt == [0.0, 1.0]
     gone = weakref.ref(background)
-    background._thread.join(PATIENCE)
     del background
     gc.collect()
     assert gone() is None

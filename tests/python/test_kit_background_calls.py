@@ -15,7 +15,7 @@ import program
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.kit import Background
 
-PATIENCE = 60.0
+PATIENCE = 600.0
 Pair = collections.namedtuple("Pair", "x y")
 
 

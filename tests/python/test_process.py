@@ -27,6 +27,7 @@ def host(monkeypatch):
     module = types.ModuleType("_ftn_pytorch")
     module.warnings = []
     module.version = lambda: "0.1.0"
+    module.inherit = lambda descriptor, stays_open: None  # for locks of other tests, which end at any moment
     module.warn = module.warnings.append
     module.log_level = lambda: 0
     module.runner_in_call = lambda: None
@@ -276,18 +277,19 @@ def test_workers_are_started_with_python(monkeypatch):
 
 
 EXIT = """
-    import atexit, os, program, sys, threading, time
+    import atexit, os, program, sys, threading
     program.on_start({"adopted": "%s"})
     atexit.register(print, "exit function")
-    threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
     sys.stdout.reconfigure(line_buffering=False)
     print("text")
+    threading.Thread(target=lambda: (threading.main_thread().join(), print("thread"))).start()
     program.at_exit()
     os._exit(0)
 """
 
 
 def test_exit_waits_for_threads_runs_exit_functions_and_flushes(python):
+    """One that goes on when the main thread has nothing more to do."""
     assert python(EXIT % 0) == "text\nthread\nexit function\n"
 
 

@@ -6,7 +6,7 @@ layers.
 """
 
 import sys
-import time
+import threading
 from concurrent import futures
 
 import grpc
@@ -20,13 +20,14 @@ NAMES = {np.dtype(name): kind for kind, name in TYPES.items()}
 class Double(service_pb2_grpc.GRPCInferenceServiceServicer):
     """Models of a test: "net" (x, 3 features), "batches" (at most 4 samples), "two" (a, b to total, difference).
 
-    ``delay``: seconds before an answer. ``garbage``: what is wrong with answers, "" for nothing.
+    ``may_answer``: an event that answers wait for. ``garbage``: what is wrong with answers, "" for nothing.
     """
 
     def __init__(self, weights=None):
         self.weights = weights
-        self.delay, self.garbage, self.requests, self.asked = 0.0, "", [], 0
-        self.is_ready = True
+        self.garbage, self.requests, self.asked = "", [], 0
+        self.is_ready, self.may_answer = True, threading.Event()
+        self.may_answer.set()
 
     def ModelMetadata(self, request, context):
         self._require(request, context)
@@ -52,7 +53,7 @@ class Double(service_pb2_grpc.GRPCInferenceServiceServicer):
     def ModelInfer(self, request, context):
         self._require(request, context, request.model_name)
         self.asked += 1
-        time.sleep(self.delay)
+        self.may_answer.wait(60)
         arrays = {
             entry.name: np.frombuffer(raw, TYPES[entry.datatype]).reshape(entry.shape)
             for entry, raw in zip(request.inputs, request.raw_input_contents)

@@ -252,7 +252,8 @@ class Background:
                 self._changed.wait_for(lambda: self._thread is None or not (self._queue or self._busy))
 
     def _raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
+        with self._changed:  # or one that comes in between would be lost
+            failure, self._failure = self._failure, None
         if failure is None:
             return
         is_told = isinstance(failure, FtnPytorchError)

@@ -58,8 +58,8 @@ def run():
     while True: count += 1
 threading.Thread(target=run, daemon=True).start()
 def wait():
-    before = count
-    time.sleep(0.1)
+    before, end = count, time.monotonic() + 60
+    while count == before and time.monotonic() < end: time.sleep(0.001)
     return float(count - before)
 )");
   double counted = 0;

@@ -95,7 +95,8 @@ TEST_F(Turns, AFileIsNeverWrittenInTheMiddleOfACall) {
     });
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
-      while (running > 0) save_first();
+      do save_first();
+      while (running > 0);
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(first.number("torn"), 0);

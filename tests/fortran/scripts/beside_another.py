@@ -41,9 +41,10 @@ def ftn_pytorch_train(x, target):
 
 
 def thread_counts():
-    """How far the thread of the script comes while this waits."""
-    before = counted
-    time.sleep(0.2)
+    """Whether the thread of the script goes on while this waits, for a minute at most."""
+    before, end = counted, time.monotonic() + 60
+    while counted == before and time.monotonic() < end:
+        time.sleep(0.001)
     return counted - before
 
 
