@@ -12,8 +12,7 @@
 #include "direct/backend.hpp"
 #include "direct/direct_plugin.hpp"
 #include "direct/torch_side.hpp"
-#include "node/gpu_runner.hpp"
-#include "node/node_runner.hpp"
+#include "node/remote_runner.hpp"
 #include "observe/observe.hpp"
 #include "values/engine.hpp"
 
@@ -30,8 +29,7 @@ std::string& kept_diagnosis() { return PerThread<KeptDiagnosis>::get().text; }
 
 std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, Args options, Args config) {
   const Options chosen = parse_options(options);
-  if (chosen.per == Per::gpu) return GpuRunner::load(kind, file, chosen, options, config);
-  if (chosen.per == Per::node) return NodeRunner::load(kind, file, chosen, options, config);
+  if (chosen.per != Per::rank) return std::make_unique<RemoteRunner>(kind, file, chosen, options, config);
   std::unique_ptr<Runner> direct = open_directly(kind, file, chosen, options, config);
   return direct ? std::move(direct) : python_side().load(kind, file, chosen, options, config);
 }

@@ -167,11 +167,7 @@ void Batches::run(std::vector<RankCall>& calls, bool is_everyone) {
   for (const Group& group : groups) try {
       run_as_one(group.kind, group.calls, is_everyone && group.calls.size() == calls.size());
     } catch (const Error& error) {  // no memory for what they share
-      Outcome outcome;
-      outcome.status = error.status();
-      outcome.text = error.text();
-      for (const RankCall* each : group.calls) answer(*each, outcome, 0);
-      for (const RankCall* each : group.calls) tell_rank(board_, static_cast<int64_t>(each->rank), *each->channel);
+      answer(group.calls, {error.status(), error.text(), {}, {}}, 0);
     }
 }
 
@@ -219,11 +215,7 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
     if (is_everyone) plan = planned(kind, calls);
   }
   outcome.warnings = kept_warnings();
-  for (const RankCall* each : calls) {
-    answer(*each, outcome, plan);
-    outcome.warnings.clear();
-  }
-  for (const RankCall* each : calls) tell_rank(board_, static_cast<int64_t>(each->rank), *each->channel);
+  answer(calls, std::move(outcome), plan);
 }
 
 fpt_status Batches::call(const RankCall& like, std::vector<fpt_arg>& inputs, std::vector<fpt_arg>& others) const {
@@ -320,17 +312,14 @@ int64_t Batches::planned(const std::string& kind, const Calls& calls) {
   return static_cast<int64_t>(plans_.size());
 }
 
-void Batches::answer(const RankCall& call, Outcome& outcome, int64_t plan) {
+void Batches::answer(const Calls& calls, Outcome outcome, int64_t plan) {
   outcome.number = plan;
-  SegmentWriter writer(call.channel->memory(), call.end);
-  writer.integer(static_cast<int64_t>(Answering::ended));
-  outcome.write(writer);
-  if (plan == 0) return;
-  const Plan& chosen = plans_[static_cast<std::size_t>(plan - 1)];
-  const auto place = std::find(chosen.ranks.begin(), chosen.ranks.end(), call.rank) - chosen.ranks.begin();
-  const std::vector<int64_t>& begins = chosen.begins[static_cast<std::size_t>(place)];
-  writer.integer(static_cast<int64_t>(begins.size()));
-  for (const int64_t each : begins) writer.integer(each);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (plan != 0) outcome.begins = plans_[static_cast<std::size_t>(plan - 1)].begins[i];
+    fpt::answer(*calls[i]->channel, calls[i]->end, outcome);
+    outcome.warnings.clear();
+  }
+  for (const RankCall* each : calls) tell_rank(board_, static_cast<int64_t>(each->rank), *each->channel);
 }
 
 }  // namespace fpt

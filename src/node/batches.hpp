@@ -69,7 +69,8 @@ class Batches {
                          std::vector<std::vector<char>>& before) const;
   /// Number of a new plan for a batch that has come twice; 0 for none.
   int64_t planned(const std::string& kind, const Calls& calls);
-  void answer(const RankCall& call, Outcome& outcome, int64_t plan);
+  /// The same answer for all, the first of whom has its warnings. @param plan  of the next such batch, 0 for none
+  void answer(const Calls& calls, Outcome outcome, int64_t plan);
 
   const fpt_module module_;
   const std::string name_;

@@ -4,14 +4,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <string>
 
 #include "node/descriptor.hpp"
-#include "node/meeting.hpp"
-#include "node/node_process.hpp"
 #include "node/node_worker.hpp"
-#include "node/owner_process.hpp"
+#include "node/server.hpp"
 
 int main(int count, char* arguments[]) {
   constexpr int listening = 3;  // as node/meeting.cpp hands it over
@@ -20,11 +18,9 @@ int main(int count, char* arguments[]) {
     std::signal(SIGPIPE, SIG_IGN);  // a rank that is gone is seen where it is waited for
     fpt::close_all_above(listening);
     fpt::keep_warnings();
-    const int ranks = std::atoi(arguments[1]);
-    if (std::strcmp(arguments[2], fpt::owner_role) == 0)
-      fpt::serve_gpu(listening, ranks);
-    else
-      fpt::serve_node(listening, ranks);
+    const auto ranks = static_cast<std::size_t>(std::atoi(arguments[1]));
+    const std::string device = arguments[2];
+    (device.empty() ? fpt::node_server(listening, ranks) : fpt::gpu_server(listening, ranks, device))->serve();
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ftn_pytorch_node: %s\n", error.what());

@@ -29,13 +29,15 @@ constexpr int above_standard_files = 10;
 /// What each rank tells: where it runs, at which socket it listens, what it loads.
 enum : std::size_t { place, socket_number, what, numbers_of_a_rank };
 
+std::string purpose_of(const Sharing& sharing) { return concat("load(..., ", sharing.per, ')'); }
+
 /// Number of the system that runs here and of its network, in which names of sockets are known, and of the place there.
 std::uint64_t number_of_node(const Sharing& sharing) {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   char network[256] = "";
   if (boot.empty() || readlink("/proc/self/ns/net", network, sizeof network - 1) < 0)
-    fail(FPT_ERR_INTERPRETER, sharing.purpose, " needs /proc, which tells the ranks that run on one node");
+    fail(FPT_ERR_INTERPRETER, purpose_of(sharing), " needs /proc, which tells the ranks that run on one node");
   return exact_in_double(hash_of(concat(boot, '|', network, '|', sharing.place)));
 }
 
@@ -50,14 +52,13 @@ std::string program() { return (own_folder() / FPT_NODE_PROGRAM_RELATIVE).lexica
 
 pid_t start(int listening, std::size_t ranks, const Sharing& sharing) {
   const std::string file = program();
-  const std::vector<std::string> variables =
-      std::strcmp(sharing.role, owner_role) == 0 ? environment_of_owner() : environment_of_loader();
+  const std::vector<std::string> variables = sharing.device.empty() ? environment_of_loader() : environment_of_owner();
   std::vector<char*> environment;
   environment.reserve(variables.size() + 1);
   for (const std::string& each : variables) environment.push_back(const_cast<char*>(each.c_str()));
   environment.push_back(nullptr);
-  std::string count = std::to_string(ranks), name = "ftn_pytorch_node", role = sharing.role;
-  char* const arguments[] = {name.data(), count.data(), role.data(), nullptr};
+  std::string count = std::to_string(ranks), name = "ftn_pytorch_node", device = sharing.device;
+  char* const arguments[] = {name.data(), count.data(), device.data(), nullptr};
 
   const Descriptor passed(fcntl(listening, F_DUPFD_CLOEXEC, above_standard_files));
   posix_spawn_file_actions_t actions;
@@ -67,7 +68,7 @@ pid_t start(int listening, std::size_t ranks, const Sharing& sharing) {
   const int failure = posix_spawn(&process, file.c_str(), &actions, nullptr, arguments, environment.data());
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0)
-    fail(FPT_ERR_INTERPRETER, sharing.purpose, ": ", file, " could not be started: ", std::strerror(failure));
+    fail(FPT_ERR_INTERPRETER, purpose_of(sharing), ": ", file, " could not be started: ", std::strerror(failure));
   return process;
 }
 
@@ -85,11 +86,11 @@ std::vector<int> standard_files(Descriptor& nothing) {
 }  // namespace
 
 Meeting::Meeting(MpiSum& ranks, std::uint64_t request, const Sharing& sharing) {
-  const char* const purpose = sharing.purpose;
+  const std::string purpose = purpose_of(sharing);
   const auto mine = static_cast<double>(number_of_node(sharing)), token = static_cast<double>(random_number()),
              wanted = static_cast<double>(exact_in_double(request));
   Descriptor listening = listen_at(socket_name(token));  // before anybody may connect
-  const std::vector<double> all = ranks.gather({mine, token, wanted}, purpose);
+  const std::vector<double> all = ranks.gather({mine, token, wanted}, purpose.c_str());
 
   std::vector<std::size_t> here;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks.size()); ++rank)

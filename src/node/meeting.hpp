@@ -19,13 +19,13 @@ namespace fpt {
 /// under way. What a rank says: make a worker of the descriptors that come with it (memory, where the worker reads and
 /// writes, its standard files); tell how it has ended.
 constexpr const char *come_message = "come", *make_worker_message = "worker", *tell_end_message = "end",
-                     *unknown_end_message = "?", *memory_message = "memory", *owner_role = "owner";
+                     *unknown_end_message = "?", *memory_message = "memory";
 
 /// Who shares a process, and what it is to do.
 struct Sharing {
-  const char* purpose;    ///< what texts call it
-  std::string place;      ///< of those ranks of a node that share it; empty for all
-  const char* role = "";  ///< second argument of the program
+  const char* per;     ///< the option of load
+  std::string place;   ///< of those ranks of a node that share it; empty for all
+  std::string device;  ///< where it computes for all of them; empty: it makes a worker for each
 };
 
 /// The connection of a rank to the process of its node.

@@ -33,6 +33,8 @@ void Outcome::write(SegmentWriter& writer) const {
   writer.integer(number);
   writer.real(loss);
   writer.integer(has_results);
+  writer.integer(static_cast<int64_t>(begins.size()));
+  for (const int64_t each : begins) writer.integer(each);
 }
 
 Outcome Outcome::read(SegmentReader& reader) {
@@ -44,6 +46,8 @@ Outcome Outcome::read(SegmentReader& reader) {
   found.number = reader.integer();
   found.loss = reader.real();
   found.has_results = reader.integer() != 0;
+  found.begins.resize(static_cast<std::size_t>(reader.integer()));
+  for (int64_t& each : found.begins) each = reader.integer();
   return found;
 }
 

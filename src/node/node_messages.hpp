@@ -2,7 +2,7 @@
 /// What a rank asks the process that works for it, and what that answers. Knows nothing of Python.
 ///
 /// A request begins where the shared memory begins: what is wanted, a text, five numbers, two lists of arguments. A
-/// load is followed by the place of the rank. The answer begins where the request ends.
+/// load is followed by communicator and place of the rank. The answer begins where the request ends.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ struct Outcome {
   fpt_status status = FPT_OK;
   std::string text;                   ///< of the error; of a load: what runs the file
   std::vector<std::string> warnings;  ///< that came up meanwhile
-  int64_t number = 0;                 ///< completed, found, restored
+  std::vector<int64_t> begins;        ///< where the arrays of such calls lie from now on, none: where they lay
+  int64_t number = 0;                 ///< completed, found, restored; of the places of `begins`
   double loss = 0;
   bool has_results = false;
 

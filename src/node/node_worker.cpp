@@ -136,28 +136,23 @@ Outcome loaded_outcome(fpt_status status, fpt_module module) {
   return outcome;
 }
 
-void answer(Channel& channel, int64_t end, const Outcome& outcome) {
+SegmentWriter answer(Channel& channel, int64_t end, const Outcome& outcome) {
   SegmentWriter writer(channel.memory(), end);
   writer.integer(static_cast<int64_t>(Answering::ended));
   outcome.write(writer);
+  return writer;
 }
 
 void answer_request(Channel& channel, fpt_module module) {
   Job job(channel, module);
   at_work = {&channel, job.end()};
   Outcome outcome = job.run();
+  outcome.warnings = kept_warnings();
   try {
-    outcome.warnings = kept_warnings();
-    SegmentWriter writer(channel.memory(), job.end());
-    writer.integer(static_cast<int64_t>(Answering::ended));
-    outcome.write(writer);
+    SegmentWriter writer = answer(channel, job.end(), outcome);
     if (outcome.has_results) job.send(writer);
   } catch (const Error& error) {
-    Outcome failure;
-    failure.status = error.status();
-    failure.text = error.text();
-    failure.warnings = std::move(outcome.warnings);
-    answer(channel, job.end(), failure);
+    answer(channel, job.end(), {error.status(), error.text(), std::move(outcome.warnings), {}});
   }
   at_work = {};
 }

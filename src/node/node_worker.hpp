@@ -41,8 +41,8 @@ class GradientsOfRank {
   fpt_scope scope_ = 0;
 };
 
-/// Answer a request whose end is known.
-void answer(Channel& channel, int64_t end, const Outcome& outcome);
+/// Answer a request whose end is known; results may follow.
+SegmentWriter answer(Channel& channel, int64_t end, const Outcome& outcome);
 
 /// Run the request that is there, and write its answer.
 void answer_request(Channel& channel, fpt_module module);

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "arrays/arg.hpp"
 #include "base/error.hpp"
+#include "node/node_messages.hpp"
 #include "node/segment.hpp"
 
 namespace fpt {
@@ -26,5 +29,8 @@ class Places {
   const std::vector<int64_t>& begins_;
   std::size_t used_ = 0;
 };
+
+/// What two calls have in common whose arrays can lie in the same places; empty for calls with tensors.
+std::string form_of(const Request& request, Args inputs, Args outputs);
 
 }  // namespace fpt
