@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+import program
 from ftn_pytorch.kit import Replay
 
 pl = pytest.importorskip("lightning.pytorch")
@@ -128,3 +129,12 @@ def test_files_that_do_not_fit(tmp_path, fails):
         ReplayData(str(tmp_path / "samples.txt"))
     with fails("ARGUMENT", "no samples"):
         ReplayData(Replay(10))
+
+
+@pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers")
+def test_the_trained_module_is_exported(tmp_path):
+    module, x, script = Line(), torch.randn(4, 2), str(tmp_path / "line.pt")
+    trainer(max_epochs=1).fit(module, ReplayData(filled(), 16))
+    torch.jit.trace(module.net, x).save(script)
+    with torch.inference_mode():
+        assert torch.equal(program.call(program.load_model(script), "ftn_pytorch_forward", x), module(x))
