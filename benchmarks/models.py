@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 import writers
+from paths import plan
 from torch import nn
 
 HERE = Path(__file__).resolve().parent
@@ -158,7 +159,7 @@ def columns(n: int) -> tuple[torch.Tensor, ...]:
 
 @dataclass(frozen=True)
 class Case:
-    """A network with inputs of several sizes; the size is the batch unless `axis` says otherwise.
+    """A network with inputs of several sizes: see paths/plan.py.
 
     tolerance: largest difference to plain Python, relative to the largest value of the result; batched: models that are
     compiled take a batch of any size; per_size: there is a model for each size
@@ -166,8 +167,6 @@ class Case:
 
     build: Callable[[int], nn.Module]
     inputs: Callable[[int], tuple[torch.Tensor, ...]]
-    sizes: tuple[int, ...]
-    axis: str
     tolerance: float
     optimizer: str = ""
     batched: bool = True
@@ -185,19 +184,18 @@ UNROLLED = (
 )
 TRAINED = "a model of this format cannot be trained"
 CASES = {
-    "tiny": Case(Tiny, lambda n: tuple(uniform(4, dtype=torch.float64) for _ in range(n)), (0, 1, 3, 8), "arrays", 0,
-                 batched=False, per_size=True, refused=(("compiled", "there is nothing to compile"),)),
-    "mlp": Case(mlp, lambda n: (uniform(n, 16),), (1, 32, 256, 1024, 4096), "batch", 1e-5),
-    "large_stride": Case(lambda n: LargeStride(), lambda n: (uniform(n, n),), (64, 128, 256, 512), "N of N x N", 0,
-                         batched=False, refused=tuple((path, LOOP) for path in UNROLLED)),
-    "cgdrag": Case(lambda n: GravityWaveDrag(), columns, (1, 64, 1024), "columns", 1e-12),
+    "tiny": Case(Tiny, lambda n: tuple(uniform(4, dtype=torch.float64) for _ in range(n)), 0, batched=False,
+                 per_size=True, refused=(("compiled", "there is nothing to compile"),)),
+    "mlp": Case(mlp, lambda n: (uniform(n, 16),), 1e-5),
+    "large_stride": Case(lambda n: LargeStride(), lambda n: (uniform(n, n),), 0, batched=False,
+                         refused=tuple((path, LOOP) for path in UNROLLED)),
+    "cgdrag": Case(lambda n: GravityWaveDrag(), columns, 1e-12),
     # Convolutions that are compiled for a batch of any size refuse a batch of one.
-    "resnet18": Case(resnet18, lambda n: (uniform(n, 3, 224, 224),), (1, 10), "images", 1e-4, batched=False,
-                     per_size=True),
-    "unet": Case(lambda n: UNet(), lambda n: (uniform(n, 3, 128, 128),), (1,), "fields", 1e-4, batched=False),
-    "train_step": Case(mlp, lambda n: (uniform(n, 16), uniform(n, 4)), (32, 1024), "batch", 1e-4, "adam",
+    "resnet18": Case(resnet18, lambda n: (uniform(n, 3, 224, 224),), 1e-4, batched=False, per_size=True),
+    "unet": Case(lambda n: UNet(), lambda n: (uniform(n, 3, 128, 128),), 1e-4, batched=False),
+    "train_step": Case(mlp, lambda n: (uniform(n, 16), uniform(n, 4)), 1e-4, "adam",
                        refused=(("pt2", TRAINED), ("onnx", TRAINED))),
-    "train_polynomial": Case(polynomial, lambda n: (uniform(n, 1), uniform(n, 1)), (1024,), "batch", 1e-4, "sgd",
+    "train_polynomial": Case(polynomial, lambda n: (uniform(n, 1), uniform(n, 1)), 1e-4, "sgd",
                              refused=(("pt2", TRAINED), ("onnx", TRAINED))),
 }
 
@@ -351,7 +349,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen.folder.mkdir(parents=True, exist_ok=True)
     manifest = open_manifest(chosen.folder)
     for name in chosen.case or CASES:
-        sizes = chosen.size or CASES[name].sizes
+        sizes = chosen.size or plan.CASES[name].sizes
         for size in sizes[:1] if chosen.smallest else sizes:
             if f"{name}_{size}" not in manifest["problems"]:
                 manifest["problems"][f"{name}_{size}"] = write_problem(name, size, chosen.folder / f"{name}_{size}")

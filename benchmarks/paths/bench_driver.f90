@@ -5,8 +5,8 @@
 !>
 !> <case> and the sizes are those of ../models.py, which has written <folder>; <path> is script, recorded, recording (a
 !> saved one), package, compiled, copy, torchscript, direct, pt2, onnx, or one of the library of others that this driver
-!> was built with: see peer_paths. Environment: USETS=1 makes paths with the script run the TorchScript file;
-!> BENCH_SCRIPT names script.py (default: seen from the root of the sources).
+!> was built with: see peer_paths. BENCH_SCRIPT in the environment names script.py (default: seen from the root of the
+!> sources).
 !>
 !>    open N [1]           opened LOAD FIRST_CALL ERROR TOLERANCE    nanoseconds; relative difference to plain Python;
 !>                         1: large_stride with layout="reversed"

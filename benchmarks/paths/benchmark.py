@@ -73,7 +73,6 @@ def measure(chosen: argparse.Namespace, keep: Callable[[dict[str, Any]], None]) 
                 say(f"{PATHS[path]} is {library}")
         whole = Outcome()
         found |= {
-            "uses_torchscript": os.environ.get("USETS", "0") not in ("", "0"),
             "effort": dataclasses.asdict(effort),
             "part": part_of(chosen),
             "models": manifest["problems"],

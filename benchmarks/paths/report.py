@@ -18,8 +18,7 @@ def markdown(document: Mapping[str, Any]) -> str:
     parts = [
         f"Written by `python benchmarks/run.py {' '.join(['paths', part]).strip()}`. The [README](../README.md) says "
         "what the cases, paths and columns mean.",
-        f"Driver: {document['driver']}. {document['seconds'] / 60:.1f} minutes."
-        + (" USETS=1: scripts and plain Python ran TorchScript files." if document["uses_torchscript"] else ""),
+        f"Driver: {document['driver']}. {document['seconds'] / 60:.1f} minutes.",
     ]
     if document["results"]:
         parts += ["## Overview", overview(document["results"])]

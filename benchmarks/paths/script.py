@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the paths script, compiled and copy run, and floor.py in a plain loop: the networks of ../models.py.
-
-USETS=1 in the environment makes it run the TorchScript file of the network instead of its Python code.
-"""
-import os
+"""What the paths script, compiled and copy run, and floor.py in a plain loop: the networks of ../models.py."""
 import sys
 from pathlib import Path
 
@@ -11,8 +7,6 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import models  # noqa: E402
-
-uses_torchscript = os.environ.get("USETS", "0") not in ("", "0")
 
 
 def ftn_pytorch_setup(case, size, folder, copied=False, recorded=False):
@@ -23,17 +17,13 @@ def ftn_pytorch_setup(case, size, folder, copied=False, recorded=False):
     What is recorded can be saved with the state of the script, so there is one.
     """
     global net, optimizer, ftn_pytorch_forward, ftn_pytorch_framework, loss_of
-    if uses_torchscript:
-        net = torch.jit.load(f"{folder}/{models.CASES[case].stem(case, size)}.pt")
-    else:
-        net = models.make(case, size)
+    net = models.make(case, size)
     if recorded and case == "tiny":
         net.register_buffer("state", torch.zeros(1))
     if models.CASES[case].optimizer:
         optimizer = models.make_optimizer(case, net, **({"fused": True} if recorded else {}))
     loss_of = torch.Tensor.detach if recorded else torch.Tensor.item
-    is_plain = case == "tiny" and not uses_torchscript
-    ftn_pytorch_forward = models.TINY[size] if is_plain else torch.inference_mode()(net)
+    ftn_pytorch_forward = models.TINY[size] if case == "tiny" else torch.inference_mode()(net)
     if copied:
         ftn_pytorch_framework = "numpy"
         ftn_pytorch_forward = with_arrays(ftn_pytorch_forward)

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> A CNN is trained inside a shallow-water model that is cut into sub-domains, as if there were one.
 !>
-!>    cnn_over_domains closure.py [--grid PYxPX] [--steps n] [--cells n] [--weak] [--plain] [--picture plot.py FOLDER]
+!>    cnn_over_domains closure.py ["grid=2,2 steps=300 cells=24,48 weak=F plain=F plot='plot.py' folder='out'"]
 program cnn_over_domains
    use, intrinsic :: iso_fortran_env, only : int64, output_unit, real64
    use mpi_f08
@@ -26,18 +26,18 @@ program cnn_over_domains
    real(wp) :: losses(2), times(2)
    integer, allocatable :: at(:)
    integer :: grid(2), cells(2), steps, step, i
-   logical :: is_weak, is_plain
+   logical :: weak, plain
    real(wp) :: started
 
    call MPI_Init()
    call read_options()
-   call domain%cut(grid, cells, factor, is_weak)
+   call domain%cut(grid, cells, factor, weak)
    call ftn_pytorch_set_threads(1)
 
    call new_eddies(0)
    call closure%load(trim(script), communicator=domain%comm, config=[torch_in("nx", domain%nx), &
       torch_in("ny", domain%ny), torch_in("px", domain%px), torch_in("py", domain%py), &
-      torch_copy("scales", scales()), torch_in("records", .not. is_plain)])
+      torch_copy("scales", scales()), torch_in("records", .not. plain)])
 
    times = 0
    allocate (history(2, 0), at(0))
@@ -55,10 +55,10 @@ program cnn_over_domains
       if (modulo(step, anew) /= 0) cycle
       history = reshape([history, losses], [2, size(at) + 1])
       at = [at, step]
-      if (is_weak .or. step == steps) cycle
+      if (weak .or. step == steps) cycle
       if (modulo(step/anew, max(steps/anew/5, 1)) == 0) call tell_errors(step)
    end do
-   if (is_weak) then
+   if (weak) then
       call tell_times()
    else
       call new_eddies(steps/anew + 1)
@@ -72,50 +72,26 @@ program cnn_over_domains
 
 contains
 
+   !> The script, and what is other than here, as a namelist
    subroutine read_options()
-      character(256) :: word
-      integer :: place, n
+      character(1024) :: words
+      character(256) :: reason
+      integer :: stat
+      namelist /options/ grid, cells, steps, weak, plain, plot, folder
 
       grid = 0
-      cells = 24*[1, 2]
+      cells = [24, 48]
       steps = 300
-      is_weak = .false.
-      is_plain = .false.
+      weak = .false.
+      plain = .false.
       plot = ""
+      folder = "."
       call get_command_argument(1, script)
       if (script == "") error stop "cnn_over_domains: name the script, closure.py"
-      place = 2
-      do while (place <= command_argument_count())
-         call get_command_argument(place, word)
-         select case (word)
-         case ("--grid")
-            call get_command_argument(place + 1, word)
-            n = index(word, "x")
-            read (word(:n - 1), *) grid(1)
-            read (word(n + 1:), *) grid(2)
-            place = place + 1
-         case ("--steps")
-            call get_command_argument(place + 1, word)
-            read (word, *) steps
-            place = place + 1
-         case ("--cells")
-            call get_command_argument(place + 1, word)
-            read (word, *) n
-            cells = n*[1, 2]
-            place = place + 1
-         case ("--weak")
-            is_weak = .true.
-         case ("--plain")
-            is_plain = .true.
-         case ("--picture")
-            call get_command_argument(place + 1, plot)
-            call get_command_argument(place + 2, folder)
-            place = place + 2
-         case default
-            error stop "cnn_over_domains: valid are --grid, --steps, --cells, --weak, --plain and --picture"
-         end select
-         place = place + 1
-      end do
+      call get_command_argument(2, words)
+      words = "&options "//trim(words)//" /"
+      read (words, nml=options, iostat=stat, iomsg=reason)
+      if (stat /= 0) error stop "cnn_over_domains: "//trim(reason)
    end subroutine read_options
 
    !> Eddies that no network has seen, some hours after they began

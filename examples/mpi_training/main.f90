@@ -1,8 +1,7 @@
 ! SPDX-License-Identifier: MIT
 !> A tracer model on many ranks trains one network while it runs. The network then replaces what it has learnt from.
 !>
-!>     mpirun -n 4 mpi_training <learner.py> <folder> [--steps n] [--cells n] [--weak] [--kill-at n] [--alone]
-!>                              [--per-node]
+!>     mpirun -n 4 mpi_training <learner.py> <folder> ["steps=600 cells=64 weak=F kill_at=0 alone=F per_node=F"]
 program mpi_training
    use, intrinsic :: iso_fortran_env, only : error_unit, int64, real64
    use domains, only : domain
@@ -125,46 +124,24 @@ contains
       name = folder//"/field-"//digits//".bin"
    end function name_of_field
 
+   !> Script, folder, and what is other than above, as a namelist
    subroutine read_options()
-      character(4096) :: value
+      character(4096) :: words(3)
+      character(256) :: reason
       integer :: i, stat
+      namelist /options/ steps, cells, weak, kill_at, alone, per_node
 
-      if (command_argument_count() < 2) call abort_all(1, "usage: mpi_training <learner.py> <folder> [--steps n] "// &
-         "[--cells n] [--weak] [--kill-at n] [--alone] [--per-node]")
-      script = trim(argument(1))
-      folder = trim(argument(2))
-      i = 3
-      do while (i <= command_argument_count())
-         value = argument(i + 1)
-         stat = 0
-         select case (argument(i))
-         case ("--weak")
-            weak = .true.
-         case ("--alone")
-            alone = .true.
-         case ("--per-node")
-            per_node = .true.
-         case ("--steps")
-            read (value, *, iostat=stat) steps
-         case ("--cells")
-            read (value, *, iostat=stat) cells
-         case ("--kill-at")
-            read (value, *, iostat=stat) kill_at
-         case default
-            call abort_all(1, "unknown argument "//trim(argument(i)))
-         end select
-         if (stat /= 0) call abort_all(1, trim(argument(i))//" needs a number")
-         i = i + merge(1, 2, any(argument(i) == [character(10) :: "--weak", "--alone", "--per-node"]))
+      do i = 1, size(words)
+         call get_command_argument(i, words(i))
       end do
+      if (words(2) == "") call abort_all(1, "mpi_training: name a script, such as learner.py, and a folder")
+      words(3) = "&options "//trim(words(3))//" /"
+      read (words(3), nml=options, iostat=stat, iomsg=reason)
+      if (stat /= 0) call abort_all(1, "mpi_training: "//trim(reason))
+      script = trim(words(1))
+      folder = trim(words(2))
       call execute_command_line("mkdir -p '"//folder//"'")
    end subroutine read_options
-
-   function argument(i) result(text)
-      integer, intent(in) :: i
-      character(4096) :: text
-
-      call get_command_argument(i, text)
-   end function argument
 
    !> A rank that fails must not leave the others waiting
    subroutine abort_all(code, text)

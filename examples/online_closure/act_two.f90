@@ -79,6 +79,7 @@ contains
       do i = learning, quartic_all
          print "(3x, a, f7.3, f10.3)", all(i)%p%name, before(i), after(i)
       end do
+      print "(a)"
       call claims%claim("second act: R2 of the learning network, 200 time units after the step", &
                         after(learning), 0.78_dp)
       call paint%keep([torch_in("time_2", past%time), torch_in("loss_2", past%loss), torch_in("r2_2", past%r2), &

@@ -38,7 +38,6 @@ module closures
       real(dp), allocatable :: gram(:, :), moment(:), coefficient(:)
    contains
       procedure :: create
-      procedure :: terms
       procedure :: learn
       procedure :: solve
       procedure :: evaluate => evaluate_polynomial
@@ -84,12 +83,6 @@ contains
       n = size(last)
       allocate (self%gram(n, n), self%moment(n), self%coefficient(n), source=0.0_dp)
    end subroutine create
-
-   pure integer function terms(self)
-      class(polynomial_closure), intent(in) :: self
-
-      terms = size(self%parent)
-   end function terms
 
    !> Add samples to the normal equations; the fit is online too and keeps none of them
    subroutine learn(self, columns, tendency)

@@ -5,7 +5,7 @@ import lightning.pytorch as pl
 import torch
 from torch import nn
 
-from ftn_pytorch.kit import Normaliser, Online, Replay
+from ftn_pytorch.kit import Log, Normaliser, Replay
 
 
 class Closure(pl.LightningModule):
@@ -41,9 +41,6 @@ class Closure(pl.LightningModule):
     def test_step(self, batch, number):
         self.log("test", self.unexplained(batch))
 
-    def predict_step(self, batch, number):
-        return self(batch[0])
-
     def configure_optimizers(self):
         optimizer = torch.optim.Adam(self.parameters(), lr=self.hparams.lr, fused=True)
         return [optimizer], [torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.8)]
@@ -55,33 +52,38 @@ WARM_UP = 1600
 
 
 def ftn_pytorch_setup(steps, folder):
-    """steps: of the optimizer. folder: for samples and the log of Lightning, which TensorBoard shows."""
-    global closure, online, replay, samples
+    """steps: of the optimizer. folder: for samples and the log, which TensorBoard shows."""
+    global closure, optimizer, schedule, replay, samples, log, steps_done, last_step
     torch.manual_seed(0)
     closure = Closure()
+    (optimizer,), (schedule,) = closure.configure_optimizers()
     replay = Replay(2**17, held_out=0.1)
     samples = f"{folder}/samples.npz"
-    online = Online(
-        closure,
-        steps_per_epoch=500,
-        max_steps=steps,
-        gradient_clip_val=1.0,
-        logger=pl.loggers.TensorBoardLogger(folder, name="log", version=""),
-        callbacks=[pl.callbacks.LearningRateMonitor()],
-    )
+    log = Log(f"{folder}/log.csv", tensorboard=f"{folder}/log")
+    steps_done, last_step = 0, steps
 
 
 def ftn_pytorch_train(x, target):
+    global steps_done
     replay.add(x, target)
     if replay.seen < WARM_UP:
         return False, 1.0
     if not closure.scale_x.frozen:
         closure.learn_scales(*replay[:])
-    return online.step(*replay.sample(256))
+    steps_done += 1
+    optimizer.zero_grad()
+    loss = closure.unexplained(replay.sample(256))
+    loss.backward()
+    optimizer.step()
+    if steps_done % 500 == 0:
+        schedule.step()
+    log.write(steps_done, loss=loss)
+    return steps_done == last_step, loss
 
 
+@torch.inference_mode()
 def ftn_pytorch_forward(x):
-    return online(x)
+    return closure(x)
 
 
 def export_samples():

@@ -1,9 +1,9 @@
 ! SPDX-License-Identifier: MIT
 !> Online learning of a closure: the two-scale system of Lorenz (1996) trains a network while it runs.
 !>
-!>     online_closure <closure.py> <output directory> [--seeds n] [--steps n] [--no-picture]
+!>     online_closure <closure.py> <output directory> ["seeds=3 steps=12000 device='cpu' picture=T"]
 !>
-!> Ends with exit code 1 if one of the claims that it prints at the end does not hold.
+!> Ends with exit code 1 if one of the claims that it prints does not hold.
 program online_closure
    use act_one, only: play_act_one
    use act_two, only: play_act_two
@@ -26,7 +26,6 @@ program online_closure
    call play_act_two(chosen, paint, claims)
    call paint%draw()
 
-   call claims%print_table()
    if (chosen%picture) print "(a)", "", "Pictures: "//chosen%folder//"/forecasts.png and learning.svg"
    if (.not. claims%hold()) stop 1
 end program online_closure

@@ -1,8 +1,9 @@
 ! SPDX-License-Identifier: MIT
 !> One script learns while the full model runs: the time of a sample, the model unchanged, and the skill.
 !>
-!>     one_learner SCRIPT.py [--background] [--folder F]    F is for what the script writes
-!>     one_learner FILE.pt                                  test a saved network on the same later data
+!>     one_learner SCRIPT.py [FOLDER]        for what the script writes
+!>     one_learner SCRIPT.py --background    learn in another process
+!>     one_learner FILE.pt                   test a saved network on the same later data
 program one_learner
    use ftn_pytorch
    use lorenz96, only: dp, full_model, gather_stencils, stencil
@@ -17,25 +18,28 @@ program one_learner
    type(full_model) :: model, alone
    type(torch_pymodule) :: script
    type(torch_module) :: network
-   character(:), allocatable :: file, folder
-   logical :: background, is_script
+   character(4096) :: file, option
+   logical :: is_script
    integer :: samples = 0
 
-   call read_arguments()
+   call get_command_argument(1, file)
+   call get_command_argument(2, option)
+   if (file == "") error stop "usage: one_learner SCRIPT.py [FOLDER | --background], or one_learner FILE.pt"
    call ftn_pytorch_set_threads(1)
    call model%start(nslow, nfast, forcing=20.0_dp, spin_up=10.0_dp, dt=dt)
    alone = model
    is_script = index(file, ".py") > 0
    if (is_script) then
-      if (folder == "") then
-         call script%load(file, dtype="float32", background=background, config=[torch_in("steps", steps)])
+      if (option == "" .or. option == "--background") then
+         call script%load(trim(file), dtype="float32", background=option /= "", config=[torch_in("steps", steps)])
       else
-         call script%load(file, dtype="float32", config=[torch_in("steps", steps), torch_in("folder", folder)])
+         call script%load(trim(file), dtype="float32", &
+            config=[torch_in("steps", steps), torch_in("folder", trim(option))])
       end if
       call learn()
       if (script%has("export_samples")) call script%call("export_samples")
    else
-      call network%load(file, dtype="float32")
+      call network%load(trim(file), dtype="float32")
    end if
    call test()
 
@@ -85,24 +89,5 @@ contains
       print "(a, f6.2)", "R2 of the tendency on later data:  ", score%r2()
       if (.not. score%r2() > 0.85_dp) error stop "the network has not learnt"
    end subroutine test
-
-   subroutine read_arguments()
-      character(4096) :: word
-      integer :: i
-
-      call get_command_argument(1, word)
-      file = trim(word)
-      folder = ""
-      background = .false.
-      do i = 2, command_argument_count()
-         call get_command_argument(i, word)
-         if (word == "--background") then
-            background = .true.
-         else if (word /= "--folder") then
-            folder = trim(word)
-         end if
-      end do
-      if (file == "") error stop "usage: one_learner SCRIPT.py [--background] [--folder F] | one_learner FILE.pt"
-   end subroutine read_arguments
 
 end program one_learner

@@ -28,57 +28,41 @@ module settings
       logical :: picture = .true.
    end type options
 
-   character(len=*), parameter :: usage = &
-      "usage: online_closure <closure.py> <output directory> [--seeds n] [--steps n] [--device d] [--no-picture]"
-
 contains
 
+   !> Script, output directory, and any of seeds, steps, device and picture as a namelist: "seeds=1 picture=F"
    function read_options() result(chosen)
       type(options) :: chosen
 
-      character(len=4096) :: value
-      integer :: i, stat
+      character(len=4096) :: words(3)
+      character(len=256) :: reason
+      character(len=32) :: device
+      integer :: i, stat, seeds, steps
+      logical :: picture
+      namelist /choice/ seeds, steps, device, picture
 
-      chosen%script = trim(argument(1))
-      chosen%folder = trim(argument(2))
-      if (chosen%folder == "") call refuse("script and output directory are missing")
-      chosen%plot_script = chosen%script(:index(chosen%script, "/", back=.true.))//"plot.py"
-      chosen%device = "cpu"
-      i = 3
-      do while (i <= command_argument_count())
-         value = argument(i + 1)
-         stat = 0
-         select case (argument(i))
-         case ("--seeds")
-            read (value, *, iostat=stat) chosen%seeds
-         case ("--steps")
-            read (value, *, iostat=stat) chosen%steps
-         case ("--device")
-            chosen%device = trim(value)
-         case ("--no-picture") ! has no value
-            chosen%picture = .false.
-            i = i - 1
-         case default
-            call refuse("unknown argument "//argument(i))
-         end select
-         if (stat /= 0) call refuse(trim(argument(i))//" needs a number")
-         i = i + 2
+      do i = 1, size(words)
+         call get_command_argument(i, words(i))
       end do
-      if (chosen%seeds < 1 .or. chosen%steps < 1000) call refuse("at least 1 seed and 1000 steps are needed")
+      seeds = chosen%seeds
+      steps = chosen%steps
+      device = "cpu"
+      reason = ""
+      picture = chosen%picture
+      words(3) = "&choice "//trim(words(3))//" /"
+      read (words(3), nml=choice, iostat=stat, iomsg=reason)
+      if (stat /= 0 .or. words(2) == "" .or. seeds < 1 .or. steps < 1000) then
+         write (error_unit, "(a)") "usage: online_closure <closure.py> <output directory> "// &
+            "[""seeds=3 steps=12000 device='cpu' picture=T""]: at least 1 seed and 1000 steps", trim(reason)
+         stop 2
+      end if
+      chosen%script = trim(words(1))
+      chosen%plot_script = words(1)(:index(words(1), "/", back=.true.))//"plot.py"
+      chosen%folder = trim(words(2))
+      chosen%seeds = seeds
+      chosen%steps = steps
+      chosen%device = trim(device)
+      chosen%picture = picture
    end function read_options
-
-   function argument(i) result(text)
-      integer, intent(in) :: i
-      character(len=4096) :: text
-
-      call get_command_argument(i, text)
-   end function argument
-
-   subroutine refuse(reason)
-      character(len=*), intent(in) :: reason
-
-      write (error_unit, "(a)") "online_closure: "//trim(reason), usage
-      stop 2
-   end subroutine refuse
 
 end module settings

@@ -1,10 +1,10 @@
 ! SPDX-License-Identifier: MIT
 !> An agent in Python learns to balance poles that fall in Fortran.
 !>
-!>     reinforcement_learning <agent.py> [--updates n] [--seed n] [--least return] [--output folder]
+!>     reinforcement_learning <agent.py> ["updates=100 seed=0 least=450 output='folder'"]
 program reinforcement_learning
    use, intrinsic :: iso_c_binding, only : c_bool
-   use, intrinsic :: iso_fortran_env, only : error_unit, int32, int64, real32, real64
+   use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
    use ftn_pytorch
    use cart_poles
    implicit none
@@ -13,13 +13,14 @@ program reinforcement_learning
    integer, parameter :: n = 16, episodes = 10
    type(torch_pymodule) :: agent
    type(carts) :: learning
-   character(:), allocatable :: script, log
+   character(4096) :: script, log
    integer :: updates, seed, steps
    real(real64) :: least, mean_return, seconds
 
    call read_arguments()
    call begin_random_numbers()
-   call agent%load(script, config=[torch_in("seed", seed), torch_in("updates", updates), torch_in("log", log)])
+   call agent%load(trim(script), config=[torch_in("seed", seed), torch_in("updates", updates), &
+      torch_in("log", trim(log))])
    print "(a, f6.1, a, i0, a)", "before learning:", tested(), " steps, the mean of ", episodes, " episodes"
    learning = carts(n)
    call learn()
@@ -90,48 +91,24 @@ contains
       call random_seed(put=state)
    end subroutine begin_random_numbers
 
+   !> The script, and what is other than here, as a namelist
    subroutine read_arguments()
-      character(:), allocatable :: value
-      integer :: i
+      character(4096) :: words, output
+      character(256) :: reason
+      integer :: stat
+      namelist /options/ updates, seed, least, output
 
       updates = 100
       seed = 0
       least = 450
+      output = ""
+      call get_command_argument(1, script)
+      if (script == "") error stop "reinforcement_learning: name the script, such as agent.py"
+      call get_command_argument(2, words)
+      words = "&options "//trim(words)//" /"
+      read (words, nml=options, iostat=stat, iomsg=reason)
+      if (stat /= 0) error stop "reinforcement_learning: "//trim(reason)
       log = ""
-      if (command_argument_count() < 1) call give_up("name the script, such as agent.py")
-      script = argument(1)
-      do i = 2, command_argument_count(), 2
-         value = argument(i + 1)
-         select case (argument(i))
-         case ("--updates")
-            read (value, *) updates
-         case ("--seed")
-            read (value, *) seed
-         case ("--least")
-            read (value, *) least
-         case ("--output")
-            log = value//"/log.csv"
-         case default
-            call give_up("unknown option "//argument(i))
-         end select
-      end do
+      if (output /= "") log = trim(output)//"/log.csv"
    end subroutine read_arguments
-
-   function argument(i) result(text)
-      integer, intent(in) :: i
-      character(:), allocatable :: text
-
-      integer :: length
-
-      call get_command_argument(i, length=length)
-      allocate (character(length) :: text)
-      call get_command_argument(i, text)
-   end function argument
-
-   subroutine give_up(text)
-      character(*), intent(in) :: text
-
-      write (error_unit, "(a)") "reinforcement_learning: "//text
-      error stop 2
-   end subroutine give_up
 end program reinforcement_learning

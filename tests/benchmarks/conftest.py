@@ -80,7 +80,6 @@ def document(setting):
         "versions": {"python": "3"},
         "effort": {},
         "part": "",
-        "uses_torchscript": False,
         "machine": {
             "processor": "P",
             "cores": 2,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """benchmarks/run.py: results written, read again and drawn; and a run on the built driver."""
 
-import json
 import os
 import subprocess
 import sys
@@ -63,13 +62,7 @@ def test_a_file_of_another_kind_is_refused(text, tmp_path, capsys):
     assert "Error" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_cases_are_those_of_the_models():
-    code = "import json, models; print(json.dumps({name: case.sizes for name, case in models.CASES.items()}))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True, timeout=600, check=True
-    )
-    assert json.loads(done.stdout) == {name: list(case.sizes) for name, case in CASES.items()}
+def test_a_quick_run_measures_a_size_of_each_case():
     assert all(case.quick in case.sizes for case in CASES.values())
 
 

@@ -61,13 +61,12 @@ def test_every_benchmark_has_one_command(name, capsys):
 def test_a_name_that_is_no_benchmark_is_refused(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["nothing"])
-    assert ended.value.code == 2 and "tensors" in capsys.readouterr().err
+    assert ended.value.code == 2 and "halo" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "name, program",
     [
-        ("tensors", "bench_tensors"),
         ("halo", "bench_halo"),
         ("scale", "bench_start"),
         ("call_overhead", "call_overhead"),

@@ -94,7 +94,7 @@ def test_calls_are_made_where_arrays_are_known(pack, tmp_path):
     assert "of a load and no call: give --input, or declare ftn_pytorch_shapes" in pack(late).stdout
     assert b"colorsys.py" not in file.read_bytes()
     refused = pack(late, code=2)
-    assert "FTN_PYTORCH_ERR_FILE" in refused.stderr and "--output names a file that may be replaced" in refused.stderr
+    assert "FTN_PYTORCH_ERR_FILE" in refused.stderr and "is there already: name the file" in refused.stderr
     assert "of a load and ftn_pytorch_forward\n" in pack(late, "--input", "2x3", "-o", file).stdout
     assert b"colorsys.py" in file.read_bytes()
 

@@ -59,9 +59,8 @@ for _ in range(100):
     _, loss = ftn_pytorch_train(x, x.sum(1, keepdim=True))
 assert loss < 0.5
 replay.export("samples.npz")
-online.stop()
 import offline
-assert torch.cat(offline.predicted).shape == (len(offline.data.held_out), 1)
+assert torch.cat(offline.predicted).shape == offline.held_out[1].shape
 """
     packages = walk.folder.parent / "home" / "share" / "ftn_pytorch" / "python"
     walk.run("env", f"PYTHONPATH={packages}", sys.executable, "-c", program)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Checkpoints of scripts that train with Online: a restart goes on as if there had been none."""
+"""Checkpoints of scripts that train a LightningModule: a restart goes on as if there had been none."""
 
 import gc
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -58,30 +60,11 @@ GLOBAL = MODULE + TRAINING.replace("Online(Model(8),", "Online(model,").replace(
     "online =", "model = Model(8)\nonline ="
 )
 IMPORTED = "import torch\nimport lightning.pytorch as pl\nfrom closure_models import Model\n" + TRAINING
-INSIDE = (
-    MODULE
-    + """
-from ftn_pytorch.kit import Online as Steps
 
-
-class Closure:
-    def __init__(self):
-        torch.manual_seed(0)
-        stopping = pl.callbacks.EarlyStopping("loss", patience=PATIENCE, mode="max")
-        self.online = Steps(Model(8), steps_per_epoch=10, gradient_clip_val=1.0, callbacks=[stopping], **OPTIONS)
-
-
-closure = Closure()
-
-
-def ftn_pytorch_forward(x):
-    return closure.online(x)
-
-
-def ftn_pytorch_train(x, target):
-    return closure.online.step(x, target)
-"""
-)
+# The script of the documentation, with epochs of ten steps
+PAGE = (Path(__file__).parents[2] / "docs" / "tools.md").read_text()
+SCRIPT = next(block for block in re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL) if "pl.LightningModule" in block)
+SCRIPT = SCRIPT.replace("torch.nn.Linear(5", "torch.nn.Dropout(0.2), torch.nn.Linear(3").replace("% 100", "% 10")
 
 
 def train(runner, first, last):
@@ -89,10 +72,10 @@ def train(runner, first, last):
     for number in range(first, last):
         x, target = batch(number)
         completed, loss = step(x, target)
-        yield completed, float(loss), forward(x)[0].sum().item()
+        yield completed, torch.as_tensor(loss).item(), forward(x)[0].sum().item()
 
 
-@pytest.mark.parametrize("script", [GLOBAL, IMPORTED, INSIDE], ids=["global", "imported", "class"])
+@pytest.mark.parametrize("script", [GLOBAL, IMPORTED, SCRIPT], ids=["global", "imported", "by hand"])
 @pytest.mark.parametrize("last", [20, 25], ids=["end of an epoch", "within an epoch"])
 def test_a_restart_goes_on_bit_for_bit(load, write, tmp_path, script, last):
     write("closure_models.py", MODULE)

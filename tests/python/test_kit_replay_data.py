@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""A Replay, and the file of one, as data of Lightning; and the module that was trained, as a file for others."""
+"""A Replay, and the file of one, as data of Lightning."""
 
 import numpy as np
 import pytest
 import torch
 
 import program
-from ftn_pytorch.kit import Online, Replay
+from ftn_pytorch.kit import Replay
 
 pl = pytest.importorskip("lightning.pytorch")
 
@@ -131,30 +131,10 @@ def test_files_that_do_not_fit(tmp_path, fails):
         ReplayData(Replay(10))
 
 
-@pytest.fixture
-def online():
-    """A network that was trained."""
-    replay = filled()
-    online = Online(Line())
-    for number in range(0, len(replay), 10):
-        online.step(*replay[number : number + 10])
-    return online
-
-
-def test_the_trained_module_is_exported(online, tmp_path):
-    x = torch.randn(4, 2)
-    script = str(tmp_path / "line.pt")
-    torch.jit.trace(online.module.net, x).save(script)
+@pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers")
+def test_the_trained_module_is_exported(tmp_path):
+    module, x, script = Line(), torch.randn(4, 2), str(tmp_path / "line.pt")
+    trainer(max_epochs=1).fit(module, ReplayData(filled(), 16))
+    torch.jit.trace(module.net, x).save(script)
     with torch.inference_mode():
-        assert torch.equal(program.call(program.load_model(script), "ftn_pytorch_forward", x), online(x))
-
-
-def test_the_trained_module_is_exported_to_onnx(online, tmp_path):
-    pytest.importorskip("onnx")
-    pytest.importorskip("onnxscript")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    x = torch.randn(4, 2)
-    model = str(tmp_path / "line.onnx")
-    online.module.to_onnx(model, (x,), dynamo=True, verbose=False)
-    (found,) = onnxruntime.InferenceSession(model).run(None, {"x": x.numpy()})
-    assert torch.allclose(torch.from_numpy(found), online(x))
+        assert torch.equal(program.call(program.load_model(script), "ftn_pytorch_forward", x), module(x))

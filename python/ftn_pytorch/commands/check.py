@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..errors import FtnPytorchError
 from . import check_calls, check_contents, check_hooks, check_times
-from .example_inputs import add_config, add_dtype, add_inputs, add_target
+from .example_inputs import add_call
 
 
 class _Form(NamedTuple):
@@ -33,7 +33,7 @@ _FORMS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("file", help="a Python script, a saved model, or a folder that FTN_PYTORCH_RECORD named")
-    add_inputs(parser)
+    add_call(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -42,9 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]SHAPE[:DTYPE]",
         help="an array that the program passes for a result of ftn_pytorch_forward; default: any result is taken",
     )
-    add_target(parser)
-    add_config(parser)
-    add_dtype(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     times = parser.add_argument_group("what the calls cost on each path")
     times.add_argument("--time", action="store_true", help="measure, in place of calling each hook")

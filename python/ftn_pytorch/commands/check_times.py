@@ -84,8 +84,7 @@ def _measure_paths(report: Report, function: str, paths: Iterable[_Path]) -> Non
             (call, found), seconds, memory = _cost(path.make)
             row.note = path.unfit(call) if path.unfit else ""
         except Exception as failure:
-            text = failure.text if isinstance(failure, FtnPytorchError) else message(failure).splitlines()[0]
-            row.note = " ".join(text.split())
+            row.note = " ".join(_told(failure).split())
         if row.note:
             continue
         if path.is_loaded:
@@ -97,9 +96,8 @@ def _measure_paths(report: Report, function: str, paths: Iterable[_Path]) -> Non
     try:
         times = seconds_per_call([call for _, call in calls]) if calls else []
     except Exception as failure:
-        text = failure.text if isinstance(failure, FtnPytorchError) else message(failure)
         for row, _ in calls:
-            row.note = f"a later call failed: {text.splitlines()[0]}"
+            row.note = f"a later call failed: {_told(failure).splitlines()[0]}"
         return
     for (row, _), seconds in zip(calls, times):
         row.seconds, row.ratio = seconds, seconds / times[0]
@@ -226,6 +224,10 @@ class _InPython:
         with contextlib.suppress(Exception), FlopCounterMode(display=False) as counter:
             call()
             self._report.flops[function] = counter.get_total_flops()
+
+
+def _told(failure: Exception) -> str:
+    return failure.text if isinstance(failure, FtnPytorchError) else message(failure).splitlines()[0]
 
 
 def _fail(failure: Exception) -> Any:

@@ -78,26 +78,8 @@ def named_specs(texts: Sequence[str], option: str) -> list[InputSpec]:
     return specs
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """The option for targets of training."""
-    parser.add_argument(
-        "--target",
-        action="append",
-        default=[],
-        metavar="[NAME=]SHAPE[:DTYPE]",
-        help="a target of ftn_pytorch_train; default: the shapes and types of what ftn_pytorch_forward returns",
-    )
-
-
-def add_dtype(parser: argparse.ArgumentParser) -> None:
-    """The option of load that a program in double precision most often needs."""
-    parser.add_argument(
-        "--dtype", default="keep", choices=("keep", "float32", "float64"), help="as the option of load of that name"
-    )
-
-
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """The option for inputs."""
+def add_call(parser: argparse.ArgumentParser) -> None:
+    """The options that say how a program loads a script and what it passes."""
     parser.add_argument(
         "--input",
         action="append",
@@ -106,6 +88,17 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="an input in the axis order of Python, such as x=32x16:float64 for an array x(16,32) of Fortran; float32 "
         "if it names no type; once for each input, with all names or none; default: what ftn_pytorch_shapes of the "
         "script declares",
+    )
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="[NAME=]SHAPE[:DTYPE]",
+        help="a target of ftn_pytorch_train; default: the shapes and types of what ftn_pytorch_forward returns",
+    )
+    add_config(parser)
+    parser.add_argument(
+        "--dtype", default="keep", choices=("keep", "float32", "float64"), help="as the option of load of that name"
     )
 
 

@@ -9,7 +9,6 @@ import copy
 import inspect
 import io
 import logging
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -174,20 +173,11 @@ def _converted(torch: Any, module: Any, own: str, dtype: str) -> list[export_che
 
 
 def _output(chosen: argparse.Namespace) -> str:
-    """The file to write, known before anything that takes time. FILE if it cannot be there, or must not be replaced."""
-    script, ending = (
-        chosen.source.rpartition(":")[0] or chosen.source,
-        {"recording": "ftr", "compiled": "pt2"}.get(chosen.to, chosen.to),
-    )
-    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.{ending}")
+    """The file to write, known before anything that takes time. ARGUMENT for a name that programs take for another."""
+    ending = {"recording": "ftr", "compiled": "pt2"}.get(chosen.to, chosen.to)
+    output = files.to_write(chosen.output, chosen.source.rpartition(":")[0] or chosen.source, ending)
     if chosen.to == "compiled" and not output.endswith(".pt2"):
         raise FtnPytorchError("ARGUMENT", f"{output}: a file with code has a name that ends in .pt2")
-    files.require_place(output)
-    if chosen.output is None and os.path.lexists(output):
-        # It may be what the script reads its parameters from.
-        raise FtnPytorchError(
-            "FILE", f"{output} is there already: name the file to write, or to replace, with --output"
-        )
     return output
 
 

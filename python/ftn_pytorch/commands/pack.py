@@ -10,12 +10,11 @@ import argparse
 import os
 import sys
 
-from ..errors import FtnPytorchError
 from ..script import loading
 from ..script.conventions import FORWARD, TRAIN
 from ..system import files, pack
 from .c_interface import Result
-from .example_inputs import add_config, add_dtype, add_inputs, add_target
+from .example_inputs import add_call
 from .opened import Opened, opened
 from .packed_modules import PackedModules
 
@@ -24,10 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("file", metavar="script", help="a Python script, or a saved model that Python runs")
     parser.add_argument("-o", "--output", metavar="FILE", help="default: the stem of the script, and .pack")
-    add_inputs(parser)
-    add_target(parser)
-    add_config(parser)
-    add_dtype(parser)
+    add_call(parser)
     parser.add_argument(
         "--background", action="store_true", help="for programs that load the script with background=.true."
     )
@@ -36,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run the script, and write the file."""
     script = loading.find(chosen.file)
-    output = _output(chosen, script)
+    output = files.to_write(chosen.output, script, "pack")
     folders = _search_path()
     options = {"background": True} if chosen.background else {}
     with opened(chosen, is_model=False, options=options) as one:
@@ -47,15 +43,6 @@ def run(chosen: argparse.Namespace) -> int:
     print(f"{output}: {len(packed.modules):,} modules, {size:,} bytes, of a load and {called}")
     print(f"export {pack.VARIABLE}={output}")
     return 0
-
-
-def _output(chosen: argparse.Namespace, script: str) -> str:
-    """The file to write. FILE if it cannot be there, or must not be replaced."""
-    output = os.path.abspath(chosen.output or f"{os.path.splitext(os.path.basename(script))[0]}.pack")
-    files.require_place(output)
-    if chosen.output is None and os.path.lexists(output):
-        raise FtnPytorchError("FILE", f"{output} is there already: --output names a file that may be replaced")
-    return output
 
 
 def _search_path() -> list[str]:

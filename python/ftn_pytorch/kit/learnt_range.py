@@ -14,7 +14,7 @@ from . import over_ranks as ranks
 
 
 class LearntRange(torch.nn.Module):
-    """Smallest and largest value of each of ``columns``, the last axis, of all that ``learn`` was given.
+    """Deprecated (docs/kit/guard.md). Smallest and largest value of each column, the last axis, of what was learnt.
 
     A call with (..., columns) gives (...), bool: True where a fallback should answer, as a value is outside of what was
     learnt, or not a number; everywhere before anything was learnt. As a part of a network that returns this beside its

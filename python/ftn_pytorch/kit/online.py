@@ -44,7 +44,7 @@ _GRADIENTS = "ftn_pytorch_gradients"
 
 @unrecorded(_ADVICE, call="call its module, in evaluation mode, by a name of the script")
 class Online:
-    """``step(*batch)`` has a Trainer of Lightning train ``module`` on one batch.
+    """Deprecated (docs/kit/online.md). ``step(*batch)`` has a Trainer of Lightning train ``module`` on one batch.
 
     ``module``: a LightningModule. ``steps_per_epoch``: after so many steps an epoch ends, with its hooks and
     schedulers; by default there is one epoch without end. All other options are those of ``lightning.pytorch.Trainer``.

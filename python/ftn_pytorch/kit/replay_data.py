@@ -24,7 +24,7 @@ except ImportError as failure:
 
 @unrecorded(_ADVICE)
 class ReplayData(LightningDataModule):
-    """Batches of a Replay, or of a file that ``Replay.export`` has written: ``Trainer().fit(module, ReplayData(...))``.
+    """Deprecated (docs/kit/online.md). Batches of a Replay, or of a file that ``Replay.export`` has written.
 
     Training draws from the samples in random order, without replacement. Validation, ``Trainer.test`` and
     ``Trainer.predict`` go over those that the Replay has held out, in their order; without ``held_out`` there is no

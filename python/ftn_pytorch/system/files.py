@@ -103,6 +103,18 @@ def require_place(path: str) -> None:
         raise FtnPytorchError("FILE", f"{path} cannot be written: {_reason(failure, folder)}") from failure
 
 
+def to_write(named: str | None, source: str, ending: str) -> str:
+    """The file that a command writes: what its user has named, or the stem of ``source`` here, with this ending.
+
+    FILE if it cannot be there. One that exists, such as what a script reads its parameters from, must be named.
+    """
+    path = os.path.abspath(named or f"{os.path.splitext(os.path.basename(source))[0]}.{ending}")
+    require_place(path)
+    if named is None and os.path.lexists(path):
+        raise FtnPytorchError("FILE", f"{path} is there already: name the file to write, or to replace, with --output")
+    return path
+
+
 def _mode_of_replaced(path: str) -> int | None:
     """Permissions of the file that is to be replaced, which its successor keeps; None where the umask decides."""
     try:
