@@ -203,6 +203,10 @@ wheel:
 	@$(environment); "$$FTN_PYTORCH_PYTHON" -m pytest -v tests/install/test_wheel.py tests/install/test_wheel_torch.py \
 	  tests/python/test_ftr_alone.py
 
+# What make test runs is the same each time, for a find in it says nothing about a change.
+stress: export FPT_FUZZ_SEED ?= $(shell date +%s)
+stress: export FPT_STRESS_SEED ?= $(shell date +%s)
+stress: export FTN_PYTORCH_TEST_SEED ?= $(shell date +%s)
 # The first five say how much: each input, call, example and kill is one more chance to fail.
 stress: export FPT_FUZZ_INPUTS ?= 120000
 stress: export FPT_GROWTH_CALLS ?= 1000000

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Drivers, and how many examples hypothesis makes.
 
-FPT_STRESS_SEED      seed of all examples; without it one is chosen, and printed
+FPT_STRESS_SEED      seed of all examples, default 0; make stress takes it from the clock
 FPT_STRESS_EXAMPLES  examples of each property and way, default 25
 """
 
 import os
-import random
 from pathlib import Path
 
 import hypothesis
 import pytest
 from driving import Died, Driver
 
-SEED = int(os.environ.get("FPT_STRESS_SEED") or random.SystemRandom().randrange(10**9))
+SEED = int(os.environ.get("FPT_STRESS_SEED") or 0)
 EXAMPLES = int(os.environ.get("FPT_STRESS_EXAMPLES") or 25)
 
 hypothesis.settings.register_profile(

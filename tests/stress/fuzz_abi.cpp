@@ -2,14 +2,13 @@
 /// Random calls of the C interface: any handle, any enum value, any argument that the header allows, in any order.
 ///
 /// FPT_FUZZ_INPUTS  how many inputs, default 2000; an input is a sequence of up to 12 calls
-/// FPT_FUZZ_SEED    of the first input, default from the clock; the others follow it
+/// FPT_FUZZ_SEED    of the first input, default 0; the others follow it. make stress takes it from the clock
 ///
 /// After each call: a status of the list, a text in UTF-8 that belongs to it, memory outside of the outputs untouched,
 /// outputs untouched on failure. An input that fails is run again by the line that is printed.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -381,8 +380,7 @@ TEST(FuzzAbi, AnySequenceOfCallsIsSurvived) {
   module_handles[2] = load("layout", "same");
   module_handles[3] = load("dtype", "float32");
   ASSERT_FALSE(HasFailure());
-  const auto clock = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  const uint64_t seed = number("FPT_FUZZ_SEED", clock % 1000000000), inputs = number("FPT_FUZZ_INPUTS", 2000);
+  const uint64_t seed = number("FPT_FUZZ_SEED", 0), inputs = number("FPT_FUZZ_INPUTS", 2000);
   std::cout << "FPT_FUZZ_SEED=" << seed << " FPT_FUZZ_INPUTS=" << inputs << std::endl;
   for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL}) std::signal(crash, tell_seed);
   for (current_seed = seed; current_seed < seed + inputs; ++current_seed) {
