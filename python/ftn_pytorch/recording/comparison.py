@@ -33,11 +33,11 @@ OTHERS = "something else has changed what it uses, or has drawn random numbers, 
 
 
 class State:
-    """All that a recording changes: tensors from outside, gradients, random states. What it only reads belongs to
-    others, who may write it meanwhile: to put that back would undo what they have done."""
+    """All that a recording changes: tensors from outside, or rows of them, gradients, random states. What it only reads
+    belongs to others, who may write it meanwhile: to put that back would undo what they have done."""
 
     def __init__(self, tape: Tape, inputs: list[Any]) -> None:
-        self.tensors = [tensor for (tensor,) in tape.written] + [inputs[place] for place in tape.written_inputs]
+        self.tensors = [*tape.parts] + [inputs[place] for place in tape.written_inputs]
         self.copies = [tensor.detach().clone() for tensor in self.tensors]
         self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_after]
         self.places = [(place, place.now()) for place, _ in tape.left]
