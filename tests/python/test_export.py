@@ -185,7 +185,7 @@ def test_what_is_there_is_replaced_only_by_name(command, tmp_path):
     assert (tmp_path / "model.pt").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("place", ["no/x.pt", "folder"])
+@pytest.mark.parametrize("place", ["no/x.pt", "folder", "model.py"])
 def test_the_place_is_looked_at_before_the_script_runs(command, tmp_path, place):
     (tmp_path / "folder").mkdir()
     (tmp_path / "model.py").write_text("raise RuntimeError('it was run')")
