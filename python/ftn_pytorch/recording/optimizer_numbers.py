@@ -93,16 +93,19 @@ class Trials:
         sources = sources_of(optimizer)
         self.steps.append(Steps(optimizer, sources, len(recorder.operations), trace, trial, tried))
         for place, source in enumerate(sources):
-            before = source.group[source.key]
-            source.put(trace.number(source.value(), ((NUMBER, place),)))
-            self._traced.append((source.group, source.key, before, source.group[source.key]))
+            group, key, before = source.group, source.key, source.group[source.key]
+            traced = source.replaced(trace.number(source.value(), ((NUMBER, place),)))
+            # what another thread sets stays: without a call in between, none of them comes in between
+            if group[key] is before:
+                group[key] = traced
+                self._traced.append((group, key, before, traced))
 
     def end(self, optimizer: Any = None) -> None:
         """It has ended, or the call has."""
         self._recorder.stepping = self._recorder.trace = None
         while self._traced:
             group, key, value, traced = self._traced.pop()
-            if group.get(key) is traced:  # no other thread has set it meanwhile
+            if key in group and group[key] is traced:
                 group[key] = value
         if self.steps and self.steps[-1].optimizer is optimizer:
             self.steps[-1].end = len(self._recorder.operations)
