@@ -19,6 +19,7 @@ from . import left_values, operations, optimizer_numbers
 from .arguments import Call, Held, arguments_of, leaves, tensors_in
 from .bindings import Watch
 from .following import Following, Known
+from .memory_spans import are_apart
 from .operations import Operation, address_of, exchanges_at_once, in_place, is_ordinary, parameters_of, without_unused
 from .optimizer_numbers import Trials
 from .places import Target
@@ -174,8 +175,10 @@ class _Observers:
 
     def _parts(self, steps: list[Operation], written: list[Any]) -> list[Any]:
         shown = {**self.recorder.outside, **self.recorder.derived}
+        # what has several elements in one place, such as an expanded view, cannot be written back
+        shown = {slot: tensor for slot, tensor in shown.items() if is_ordinary(tensor) and are_apart(tensor)}
         parts = {slot: shown[slot] for step in steps for slot in step.changed if slot in shown}
-        # through a tensor that the call has made: who knows what of that memory
+        # of others, such as what the call has made, it is not known what of that memory
         others = {address for step in steps if not shown.keys() >= set(step.changed) for address in step.writes}
         return [*parts.values(), *(each for each in written if address_of(each) in others)]
 
