@@ -12,7 +12,7 @@ from pathlib import Path
 from ._version import __version__
 from .commands import build_direct, check, export, lint, modules, new, pack, plot, self_test
 from .diagnosis import doctor, program_libraries
-from .errors import FtnPytorchError
+from .errors import FtnPytorchError, is_of_memory
 from .system import installation, trial
 
 # Each has add_arguments and run.
@@ -91,6 +91,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _COMMANDS[chosen.command][0].run(chosen)
         except FtnPytorchError as failure:
             print(f"{chosen.command}: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
+            return 2
+        except Exception as failure:
+            if not is_of_memory(failure):
+                raise
+            print(f"{chosen.command}: FTN_PYTORCH_ERR_MEMORY: {failure}", file=sys.stderr)
             return 2
     if chosen.test:
         if chosen.json or chosen.program:

@@ -136,20 +136,23 @@ def test_places_that_cannot_be_written_are_told(tmp_path, fails, checkpoint):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "closure.py").write_text("gain = 2")
     for name, piece in [
         ("no/folder/state", "there is no folder"),
         ("folder", "it is a folder"),
         ("file/state", "there is no folder"),
         ("pipe", "no regular file"),
+        ("closure.py", "there is a script; name another file"),
         ("x" * 300, "File name too long"),
     ]:
         with fails("FILE", "cannot be written", piece):
             checkpoint.save(str(tmp_path / name))
+    assert (tmp_path / "closure.py").read_text() == "gain = 2"
     with fails("FILE", "is a file"):
         checkpoint.write(str(tmp_path / "file"))
     with fails("FILE", "file/steps/rank0 cannot be made in", "/file: Not a directory"):
         checkpoint.write(str(tmp_path / "file" / "steps" / "rank%r"))
-    assert names(tmp_path) == ["file", "folder", "pipe"]
+    assert names(tmp_path) == ["closure.py", "file", "folder", "pipe"]
 
 
 @pytest.mark.skipif(IS_ROOT, reason="root may write everywhere")

@@ -124,6 +124,8 @@ def test_tolerance_can_be_given(command):
         ("net", ["--input", "4x4", "--to", "pt"], ("cannot be called with inputs 4x4", "RuntimeError")),
         ("net", ["--input", "4*3", "--to", "pt"], ("4*3", "32x16:int64")),
         ("net", ["--input", "4x0", "--to", "pt"], ("4x0",)),
+        ("net", ["--input", "9999999999x9999999999", "--to", "pt"], ("no memory holds that many elements",)),
+        ("net", ["--input", "1000000000000000x3", "--to", "pt"], ("FTN_PYTORCH_ERR_MEMORY", "allocate")),
         ("net", ["--input", "4x3:real", "--to", "pt"], ("'real'", "float32")),
         ("net", ["--input", "4x3", "--to", "pt", "--dtype", "int64"], ("--dtype int64",)),
         ("net", ["--input", "scalar", "--to", "pt2", "--dynamic-batch"], ("--dynamic-batch: no --input has an axis",)),
@@ -185,7 +187,7 @@ def test_what_is_there_is_replaced_only_by_name(command, tmp_path):
     assert (tmp_path / "model.pt").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("place", ["no/x.pt", "folder"])
+@pytest.mark.parametrize("place", ["no/x.pt", "folder", "model.py"])
 def test_the_place_is_looked_at_before_the_script_runs(command, tmp_path, place):
     (tmp_path / "folder").mkdir()
     (tmp_path / "model.py").write_text("raise RuntimeError('it was run')")

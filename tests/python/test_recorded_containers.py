@@ -53,11 +53,20 @@ def test_results_keep_their_class_and_what_is_one_tensor(made):
     assert apply.recording.is_ready == (made is not Pair)
 
 
-def test_a_module_that_is_imported_in_the_call_may_ask_for_the_time(tmp_path, monkeypatch):
-    """Once, as it would without a recorder. The library of torch imports modules when it first needs them."""
+LOOKS = """
+try:
+    import absent_part
+except ImportError:
+    pass
+"""
+
+
+@pytest.mark.parametrize("text", ["import time\n\nSTARTED = time.time()\n", LOOKS], ids=["clock", "absent module"])
+def test_a_module_does_once_what_it_does_while_it_is_imported_in_the_call(tmp_path, monkeypatch, text):
+    """As it would without a recorder. The library of torch imports modules when it first needs them."""
     folder = tmp_path / "site-packages"
     folder.mkdir()
-    (folder / "late_part.py").write_text("import time\n\nSTARTED = time.time()\n")
+    (folder / "late_part.py").write_text(text)
     monkeypatch.syspath_prepend(str(folder))
 
     @recorded
@@ -70,3 +79,16 @@ def test_a_module_that_is_imported_in_the_call_may_ask_for_the_time(tmp_path, mo
         doubled(torch.ones(3))
         sys.modules.pop("late_part", None)
     assert doubled.recording.is_ready, doubled.recording.obstacle
+
+
+def test_a_function_that_looks_for_an_absent_module_is_not_recorded():
+    @recorded
+    def doubled(x):
+        with contextlib.suppress(ImportError):
+            import absent_part  # noqa: F401
+        return x * 2
+
+    with pytest.warns(FtnPytorchWarning, match=r"it looks for a module that is not there \(absent_part\)"):
+        for _ in range(12):
+            doubled(torch.ones(3))
+    assert not doubled.recording.is_ready

@@ -87,6 +87,29 @@ def test_what_no_rule_sees_is_told(often, monkeypatch):
     assert all(found[found.index(True) :]) and not call.recording.is_ready
 
 
+def test_a_count_that_differs_is_told_by_its_name(often):
+    counts = {"n": 0}
+
+    @recorded
+    def step(x):
+        counts["n"] += 1
+        return x * 2
+
+    for _ in range(12):
+        step(X)
+    inner = step.recording._function
+
+    def counted_elsewhere(x):
+        counts["n"] += 1  # as another thread does meanwhile
+        return inner(x)
+
+    step.recording._function = counted_elsewhere
+    with pytest.warns(FtnPytorchWarning, match=r"in number \d+, counts\['n'\] is \d+, and \d+ from the recording"):
+        for _ in range(20):
+            step(X)
+    assert not step.recording.is_ready
+
+
 def trained(record):
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))

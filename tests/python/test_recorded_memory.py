@@ -103,3 +103,28 @@ def test_the_tensor_that_is_written_counts_it(write, overlap):
     found, function = changed(recorded)
     assert found == plain
     assert function.recording.is_ready, function.recording.obstacle
+
+
+@pytest.mark.filterwarnings("ignore:.*index_put_ on expanded tensors")
+def test_views_that_a_call_writes_are_as_they_would_be():
+    """Sections, and what shows elements more than once."""
+
+    def made():
+        number, table, wave, first = torch.zeros(1), torch.zeros(4, 4), torch.zeros(4, dtype=torch.complex64), [0]
+
+        def step(x):
+            number.expand(3).index_put_((torch.tensor([0, 2]),), x.sum())
+            table.t()[1:3, ::2].add_(x.sum())
+            table.diagonal().add_(1)
+            table.as_strided((2, 2), (1, 1)).index_put_((torch.tensor(first),), x.sum())
+            torch.view_as_real(wave)[:, 0].add_(1)
+            return number * 2 + table.sum()
+
+        return step, (number, table, wave)
+
+    (plain, expected), (step, found) = made(), made()
+    step = recorded(step)
+    for count in range(12):
+        x = torch.full((2,), float(count))
+        assert torch.equal(step(x), plain(x)) and all(map(torch.equal, found, expected))
+    assert step.recording.is_ready, step.recording.obstacle

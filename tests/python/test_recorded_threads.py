@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Threads that record, check and run recorded functions at the same time."""
 
+import copy
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -302,3 +304,86 @@ def test_runs_that_do_not_count_wait_for_nobody():
         is_done = done.wait(60)
     thread.join()
     assert is_done
+
+
+def beside(body, *others):
+    """Run ``body``, and meanwhile these again and again in threads of their own."""
+    done = threading.Event()
+
+    def again(other):
+        while not done.is_set():
+            other()
+
+    def once():
+        try:
+            body()
+        finally:
+            done.set()
+
+    together(once, *[lambda other=other: again(other) for other in others])
+
+
+def made_with_rate():
+    """A step whose optimizer has numbers that other threads look at."""
+    net, x = nn.Linear(4, 2), torch.ones(8, 4)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+
+    def step():
+        net(x).square().sum().backward()
+        optimizer.step()
+
+    return recorded(step), optimizer.param_groups[0]
+
+
+def test_other_threads_read_the_numbers_of_an_optimizer_as_they_are_while_its_step_is_recorded():
+    """A trial step has other numbers, and the one that is recorded has numbers that are traced."""
+    seen = set()
+    for _ in range(5):
+        step, group = made_with_rate()
+
+        def read(group=group):
+            rate = group["lr"]
+            seen.add((float(rate), rate > 1e-3, type(rate * 2), type(copy.copy(rate)), group["betas"] == (0.9, 0.999)))
+
+        beside(lambda step=step: [step() for _ in range(8)], read)
+        assert step.recording.is_ready, step.recording.obstacle
+    assert seen == {(1e-3, False, float, float, True)}
+
+
+@pytest.mark.filterwarnings("ignore:.*is not recorded")
+def test_what_other_threads_set_in_an_optimizer_stays_while_its_step_is_recorded():
+    sent, lost = 0, []
+    for _ in range(5):
+        step, group = made_with_rate()
+
+        def write(group=group):
+            nonlocal sent
+            sent += 1
+            group["weight_decay"] = sent * 1e-9
+            time.sleep(0)
+            if group["weight_decay"] != sent * 1e-9:
+                lost.append(sent)
+
+        beside(lambda step=step: [step() for _ in range(8)], write)
+    assert sent and not lost
+
+
+def test_what_another_thread_writes_beside_a_function_in_one_tensor_stays():
+    """A comparison takes back what the function has written, not all of the memory."""
+    table, written, x = torch.zeros(2, 100_000), 0, torch.ones(3)
+
+    @recorded
+    def count():
+        table[0].add_(1)
+        return x.sum()
+
+    row = table[1]
+
+    def write():
+        nonlocal written
+        row.add_(1)
+        written += 1
+
+    beside(lambda: [count() for _ in range(20)], write)
+    assert count.recording.is_ready, count.recording.obstacle
+    assert (table[0] == 20).all() and (row == written).all()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from ..errors import FtnPytorchError
 from ..values import dtypes
 
 _DTYPES = tuple(name for name in dtypes.OF_CODE.values() if not name.startswith("complex"))
+_TOO_MANY = 1 << 60
+"""Their bytes are more than a number of 64 bits counts."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,10 @@ class InputSpec:
             raise FtnPytorchError(
                 "ARGUMENT", f"{option} {text}: give a shape such as 32x16 or 32x16:int64, or scalar:float64"
             )
-        return cls(tuple(map(int, sizes.split("x"))), chosen, name)
+        shape = tuple(map(int, sizes.split("x")))
+        if math.prod(shape) >= _TOO_MANY:
+            raise FtnPytorchError("ARGUMENT", f"{option} {text}: no memory holds that many elements")
+        return cls(shape, chosen, name)
 
     def __str__(self) -> str:
         sizes = "x".join(map(str, self.shape)) or "scalar"

@@ -30,11 +30,11 @@ _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
 
 class State:
-    """All that a recording changes: tensors from outside, gradients, random states. What it only reads belongs to
-    others, who may write it meanwhile: to put that back would undo what they have done."""
+    """All that a recording changes: tensors from outside, or rows of them, gradients, random states. What it only reads
+    belongs to others, who may write it meanwhile: to put that back would undo what they have done."""
 
     def __init__(self, tape: Tape, inputs: list[Any]) -> None:
-        self.tensors = [tensor for (tensor,) in tape.written] + [inputs[place] for place in tape.written_inputs]
+        self.tensors = [*tape.parts] + [inputs[place] for place in tape.written_inputs]
         self.copies = [tensor.detach().clone() for tensor in self.tensors]
         self.gradients = [(parameter, parameter.grad) for parameter, _, _ in tape.gradients_after]
         self.places = [(place, place.now()) for place, _ in tape.left]
@@ -178,9 +178,10 @@ def difference_of(
     """In what two runs differ, empty if in nothing. after, result: of the first; found: what the second, which comes
     from ``origin``, has returned and left. What both change is as the second one has left it. largest: of each of these
     in former comparisons, which a tolerance refers to: a loss near zero has no digits of its own."""
-    left = compared(after.places)
-    both = itertools.zip_longest(parts((result, left)), parts(found), fillvalue="nothing")
-    pairs = [("a result", *pair) for pair in both]
+    names = ["a result", *(place.path for place, _ in after.places if place.is_compared)]
+    whole = zip(names, [result, *compared(after.places)], [found[0], *found[1]])
+    both = ((name, itertools.zip_longest(parts(a), parts(b), fillvalue="nothing")) for name, a, b in whole)
+    pairs = [(name, *pair) for name, some in both for pair in some]
     for place, (name, value, again) in enumerate((*pairs, *after.numbers())):
         if largest is not None:
             largest[place] = max(largest.get(place, 0.0), _size(value))

@@ -35,6 +35,16 @@ def elements_of(tensor: Any) -> int:
     return 0 if tensor.numel() == 0 else 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
 
 
+def are_apart(tensor: Any) -> bool:
+    """Whether each element has memory of its own."""
+    reach = 0
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size > 1 and stride <= reach:
+            return False
+        reach += (size - 1) * stride
+    return True
+
+
 class Spans:
     """Memory of many tensors."""
 

@@ -62,6 +62,8 @@ class Operation:
     label: str = ""
     received: Any = None
     """Copy of what other ranks gave, where it waits for them."""
+    changed: list[int] = field(default_factory=list)
+    """Slots of the tensors that it changes in place."""
 
     @property
     def name(self) -> str:

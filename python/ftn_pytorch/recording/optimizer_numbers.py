@@ -60,8 +60,8 @@ class Trials:
     def __init__(self, recorder: Recorder) -> None:
         self.steps: list[Steps] = []
         self._recorder = recorder
-        self._traced: list[tuple[dict[str, Any], str, Any]] = []
-        """Items of groups with numbers that are traced now, and what stands there otherwise."""
+        self._traced: list[tuple[dict[str, Any], str, Any, Any]] = []
+        """Items of groups, what stands there otherwise, and the numbers that are traced now."""
 
     def begin(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """A step begins, which is given these."""
@@ -93,40 +93,51 @@ class Trials:
         sources = sources_of(optimizer)
         self.steps.append(Steps(optimizer, sources, len(recorder.operations), trace, trial, tried))
         for place, source in enumerate(sources):
-            self._traced.append((source.group, source.key, source.group[source.key]))
-            source.put(trace.number(source.value(), ((NUMBER, place),)))
+            group, key, before = source.group, source.key, source.group[source.key]
+            traced = source.replaced(trace.number(source.value(), ((NUMBER, place),)))
+            # what another thread sets stays: without a call in between, none of them comes in between
+            if group[key] is before:
+                group[key] = traced
+                self._traced.append((group, key, before, traced))
 
     def end(self, optimizer: Any = None) -> None:
         """It has ended, or the call has."""
         self._recorder.stepping = self._recorder.trace = None
         while self._traced:
-            group, key, value = self._traced.pop()
-            group[key] = value
+            group, key, value, traced = self._traced.pop()
+            if key in group and group[key] is traced:
+                group[key] = value
         if self.steps and self.steps[-1].optimizer is optimizer:
             self.steps[-1].end = len(self._recorder.operations)
 
     def _try(self, optimizer: Any, trace: Trace) -> None:
         """A step with other numbers, after which everything is as before."""
         recorder = self._recorder
+        stand_in = _stand_in_for(optimizer)
         with recorder.paused():
             copies = [(tensor, tensor.detach().clone()) for tensor in _tensors_of(optimizer)]
-            # state may be made in the first step
-            tables = (vars(optimizer), *optimizer.param_groups, optimizer.state, *_states_of(optimizer))
-            known = [(each, dict(each)) for each in tables]
-            for place, source in enumerate(sources_of(optimizer)):
+            for place, source in enumerate(sources_of(stand_in)):
                 source.put(trace.number(_other(source.value(), place), ((NUMBER, place),)))
             for place, count in enumerate(_steps_of(optimizer)):
                 count.copy_(_other_count(float(count), place))
         recorder.trace = trace
         try:
-            type(optimizer).step(optimizer)  # a program may have put one of its own in front of that of torch
+            type(optimizer).step(stand_in)  # a program may have put one of its own in front of that of torch
         finally:
             with recorder.paused(), torch.no_grad():
-                for container, before in known:
-                    container.clear()
-                    container.update(before)
                 for tensor, copy in copies:
                     tensor.copy_(copy)
+
+
+def _stand_in_for(optimizer: Any) -> Any:
+    """One with groups and state of its own, and the same tensors: other threads read and set those of the optimizer."""
+    made = object.__new__(type(optimizer))
+    vars(made).update(vars(optimizer))
+    made.param_groups = [dict(each) for each in optimizer.param_groups]
+    # copied by one call, in which no other thread can come in between
+    made.state = optimizer.state.copy()
+    made.state.update({key: dict(each) for key, each in made.state.items() if isinstance(each, dict)})
+    return made
 
 
 def _odd_numbers(optimizer: Any) -> tuple[str, str] | None:

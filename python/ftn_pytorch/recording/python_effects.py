@@ -19,7 +19,7 @@ import torch
 from ..values.held import CACHED
 from ..values.kinds import Kind, kind_of
 from .bindings import Watch
-from .operations import FOR_PEOPLE, OWN, callers, is_of_library, is_of_package, is_of_user
+from .operations import FOR_PEOPLE, OWN, RECORDING, callers, is_of_library, is_of_package, is_of_user
 from .optimizer_numbers import Trials
 from .recorder import Recorder
 from .schedules import STEPS
@@ -110,7 +110,11 @@ class Calls:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         """As the last of ``sys.meta_path`` it is asked for what none of the others has found."""
-        if threading.get_ident() == self._thread and self._concerns(sys._getframe(1)):
+        if threading.get_ident() != self._thread:
+            return
+        # a module that is imported meanwhile looks once
+        is_once = any(each.f_code.co_name == "<module>" for each in callers(sys._getframe(1), RECORDING))
+        if not is_once and self._concerns(sys._getframe(1)):
             self._recorder.refuse(
                 f"it looks for a module that is not there ({name}), and may be later: import it outside"
             )

@@ -19,6 +19,7 @@ from . import left_values, operations, optimizer_numbers
 from .arguments import Call, Held, arguments_of, leaves, tensors_in
 from .bindings import Watch
 from .following import Following, Known
+from .memory_spans import are_apart
 from .operations import Operation, address_of, exchanges_at_once, in_place, is_ordinary, parameters_of, without_unused
 from .optimizer_numbers import Trials
 from .places import Target
@@ -129,6 +130,7 @@ class _Observers:
             memory=[(tensor,) for tensor in memory.values()],
             addresses=[address_of(tensor) for tensor in memory.values()],
             written=[(tensor,) for tensor in written],
+            parts=self._parts(steps, written),
             written_inputs=written_inputs,
             counted_inputs=[place for place, each in enumerate(inputs) if changes_of(each) != self._versions[place]],
             counts=[tensor for tensor, _ in recorder.counts.values()],
@@ -170,6 +172,15 @@ class _Observers:
         for slot, tensor in recorder.derived.items():
             if address_of(tensor) not in memory:
                 raise Unrecordable(f"{recorder.used_at[slot]}: {OF_MEMORY}")
+
+    def _parts(self, steps: list[Operation], written: list[Any]) -> list[Any]:
+        shown = {**self.recorder.outside, **self.recorder.derived}
+        # what has several elements in one place, such as an expanded view, cannot be written back
+        shown = {slot: tensor for slot, tensor in shown.items() if is_ordinary(tensor) and are_apart(tensor)}
+        parts = {slot: shown[slot] for step in steps for slot in step.changed if slot in shown}
+        # of others, such as what the call has made, it is not known what of that memory
+        others = {address for step in steps if not shown.keys() >= set(step.changed) for address in step.writes}
+        return [*parts.values(), *(each for each in written if address_of(each) in others)]
 
     def _gradients_after(self) -> list[tuple[Any, int, int]]:
         """Parameters with other gradients, the slots of these, and how many operations there were when the old one was

@@ -238,6 +238,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             self.refuse(f"the shape of a tensor is changed in place ({operator})")
         if writes or not self._derive(arguments, result):
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
+            made.changed = [self.slot_of(each) for each in written]
             made.is_tried = self.suppressed > 0 or is_tried()
             made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
             if waits_for_ranks(operator):

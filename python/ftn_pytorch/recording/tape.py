@@ -45,6 +45,8 @@ class Tape:
     addresses: list[int]
     """Of ``memory``, when the tape was made."""
     written: list[tuple[Any]]
+    parts: list[Any]
+    """Of these, what an operator is given to write: a row, where it is not all of a table."""
     written_inputs: list[int]
     """Places of those whose memory is written, through whichever tensor."""
     counted_inputs: list[int]

@@ -9,6 +9,7 @@ call.
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -33,9 +34,11 @@ Branch = tuple[int, Formula, Formula, bool]
 
 
 class Trace:
-    """What one step has computed, in its order, and the comparisons that it has made."""
+    """What one step has computed, in its order, and the comparisons that it has made. Other threads, which find its
+    numbers in the groups of the optimizer, compute with them as with any."""
 
     def __init__(self) -> None:
+        self._thread = threading.get_ident()
         self.values: list[float] = []
         self.formulas: list[Formula] = []
         self.branches: dict[tuple[int, Formula, Formula], bool] = {}
@@ -44,7 +47,9 @@ class Trace:
         """How the comparisons came out."""
         return [(code, is_true) for (code, *_), is_true in self.branches.items()]
 
-    def number(self, value: float, formula: Formula) -> Traced:
+    def number(self, value: float, formula: Formula) -> float:
+        if threading.get_ident() != self._thread:
+            return value
         self.values.append(value)
         self.formulas.append(formula)
         made = Traced(value)
@@ -58,7 +63,8 @@ class Trace:
 
     def compared(self, code: int, one: Any, other: Any, is_true: bool) -> bool:
         # a number of a group that becomes zero ends a recording anyway
-        if not (code == EQUAL and len(one.formula) == 1 and one.formula[0][0] == NUMBER and other == 0):
+        is_end = code == EQUAL and len(one.formula) == 1 and one.formula[0][0] == NUMBER and other == 0
+        if not is_end and threading.get_ident() == self._thread:
             self.branches[code, formula_of(one), formula_of(other)] = is_true
         return is_true
 
@@ -103,7 +109,10 @@ class Traced(float):
     __eq__, __ne__ = _comparison(EQUAL, operator.eq), _comparison(EQUAL, operator.eq, True)
     __hash__ = float.__hash__
 
-    def __neg__(self) -> Traced:
+    def __reduce__(self) -> Any:
+        return float, (float(self),)  # a copy, and what a file gets
+
+    def __neg__(self) -> float:
         return self.trace.number(-float(self), (*self.formula, (NEGATE, 0)))
 
     def __bool__(self) -> bool:

@@ -125,6 +125,8 @@ def _mode_of_replaced(path: str) -> int | None:
         raise IsADirectoryError(errno.EISDIR, "it is a folder; name a file in it")
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is no regular file")
+    if path.endswith(".py"):
+        raise OSError(errno.EEXIST, "there is a script; name another file")
     if not os.access(path, os.W_OK):
         # A rename would replace it all the same.
         raise PermissionError(errno.EACCES, "there is a file that is protected against writing")

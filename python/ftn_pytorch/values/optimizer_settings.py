@@ -19,12 +19,15 @@ class Source(NamedTuple):
         return float(self.group[self.key] if self.item < 0 else self.group[self.key][self.item])
 
     def put(self, value: float) -> None:
+        self.group[self.key] = self.replaced(value)
+
+    def replaced(self, value: float) -> Any:
+        """What ``put`` puts there."""
         if self.item < 0:
-            self.group[self.key] = value
-            return
+            return value
         items = list(self.group[self.key])
         items[self.item] = value
-        self.group[self.key] = tuple(items)
+        return tuple(items)
 
 
 def is_live(optimizer: Any) -> bool:
