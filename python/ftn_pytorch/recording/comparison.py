@@ -142,11 +142,11 @@ def both_ways(call: Call, variant: Variant, tolerance: float) -> tuple[Any, str 
         expected = [(place, place.expected(old, value)) for (place, old), value in zip(before.places, left)]
         if around.have_changed() or not after.has_drawn_the_same():
             return result, OTHERS
-        difference = difference_of(after, result, (found, compared(expected)), tolerance, variant.largest)
-        if difference and extension.module().threads_of_python() > 1:
-            # others may use the same names
-            if not difference_of(after, result, (found, compared(after.places)), tolerance, variant.largest):
-                return result, OTHERS
+        differs = functools.partial(difference_of, after, result)
+        difference = differs((found, compared(expected)), tolerance, variant.largest)
+        is_of_names = difference and not differs((found, compared(after.places)), tolerance, variant.largest)
+        if is_of_names and extension.module().threads_of_python() > 1:
+            return result, OTHERS  # which may use these names, too
         if difference and recorder is not None:
             before.restore()
             again = extension.module().Replay(args, call.named, tape)
