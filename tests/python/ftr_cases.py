@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Recorded functions for files that two readers run: what is called, with which arguments, and the names around it."""
+"""Recorded functions for files that two readers run: what is called, with which arguments, and the names around it.
+
+python ftr_cases.py FOLDER writes all of them, for readers with another torch.
+"""
 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +27,13 @@ class Case(NamedTuple):
     names: dict[str, Any]
 
 
-def _rows(*shapes: tuple[int, ...]) -> Callable[[], tuple]:
+def _rows(*shapes: tuple[int, ...], dtype: Any = torch.float32) -> Callable[[], tuple]:
     numbers = torch.Generator().manual_seed(5)
-    return lambda: tuple(torch.randn(shape, generator=numbers) for shape in shapes)
+    return lambda: tuple(torch.randn(shape, generator=numbers, dtype=dtype) for shape in shapes)
 
 
 def _network(net: torch.nn.Module, shape: tuple[int, ...], optimizer: Any = None) -> Case:
-    """Prediction, and with an optimizer a step to zero."""
+    """Prediction, and with an optimizer a step to zero. Arguments are of the type of the parameters."""
     names = {"net": net, "optimizer": optimizer}
 
     def ftn_pytorch_forward(x: Any) -> Any:
@@ -46,7 +50,7 @@ def _network(net: torch.nn.Module, shape: tuple[int, ...], optimizer: Any = None
     functions = {"ftn_pytorch_forward": ftn_pytorch_forward}
     if optimizer is not None:
         functions["ftn_pytorch_train"] = ftn_pytorch_train
-    return Case(functions, dict.fromkeys(functions, _rows(shape)), names)
+    return Case(functions, dict.fromkeys(functions, _rows(shape, dtype=next(net.parameters()).dtype)), names)
 
 
 def _mlp() -> torch.nn.Module:
@@ -109,17 +113,35 @@ def convolution() -> Case:
     return _network(net, (8, 1, 6, 6), torch.optim.Adam(net.parameters(), lr=1e-2))
 
 
+class _Sequence(torch.nn.Module):
+    """What comes out of a recurrent layer at last."""
+
+    def __init__(self, layer: type) -> None:
+        super().__init__()
+        self.cell, self.out = layer(3, 8, batch_first=True), torch.nn.Linear(8, 1)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(self.cell(x)[0][:, -1])
+
+
 def gru() -> Case:
-    class Net(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.cell, self.out = torch.nn.GRU(3, 8, batch_first=True), torch.nn.Linear(8, 1)
-
-        def forward(self, x: Any) -> Any:
-            return self.out(self.cell(x)[0][:, -1])
-
-    net = Net()
+    net = _Sequence(torch.nn.GRU)
     return _network(net, (4, 5, 3), torch.optim.Adam(net.parameters(), lr=1e-2))
+
+
+def lstm() -> Case:
+    net = _Sequence(torch.nn.LSTM)
+    return _network(net, (4, 5, 3), torch.optim.Adam(net.parameters(), lr=1e-2))
+
+
+def double() -> Case:
+    net = _mlp().double()
+    return _network(net, (8, 4), torch.optim.Adam(net.parameters(), lr=1e-2))
+
+
+def bfloat16() -> Case:
+    net = _mlp().bfloat16()
+    return _network(net, (8, 4), torch.optim.SGD(net.parameters(), lr=1e-2))
 
 
 def several() -> Case:
@@ -163,7 +185,22 @@ def state() -> Case:
     return Case({"remember": remember}, {"remember": _rows((2, 3))}, {"total": total, "ring": ring, "count": count})
 
 
-CASES = [predict, adam, adam_with_one_kernel, momentum, accumulated, radam, dropout, convolution, gru, several, state]
+CASES = [
+    predict,
+    adam,
+    adam_with_one_kernel,
+    momentum,
+    accumulated,
+    radam,
+    dropout,
+    convolution,
+    gru,
+    lstm,
+    double,
+    bfloat16,
+    several,
+    state,
+]
 
 
 def saved(make: Callable[[], Case], folder: Path) -> tuple[str, list[tuple[str, tuple]]]:
@@ -183,3 +220,10 @@ def leaves(value: Any) -> list[Any]:
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for each in value for leaf in leaves(each)] if isinstance(value, (list, tuple)) else [value]
+
+
+if __name__ == "__main__":
+    for make in CASES:
+        folder = Path(sys.argv[1], make.__name__)
+        folder.mkdir()
+        torch.save(saved(make, folder)[1], folder / "calls")
