@@ -149,14 +149,14 @@ Turn& turn() {
 
 CallSettings::CallSettings(const c10::IValue& recording, bool on_gpu) {
   const c10::IValue settings = entry_in(recording, "settings");
-  require_plain(settings.isGenericDict(), "\"settings\"", "dict");
+  const c10::impl::GenericDict entries = dict_in(settings, "\"settings\"");
   Values wanted;
   for (std::size_t place = 0; place < table.size(); ++place) {
     const Setting& setting = table[place];
-    const bool is_there = settings.toGenericDict().contains(setting.name);
     const std::optional<int64_t> value = setting.kind == Kind::dtype ? dtype_in(recording)
-                                         : is_there ? value_in(setting, entry_in(settings, setting.name))
-                                                    : older_value_in(setting, settings);
+                                         : entries.contains(setting.name)
+                                             ? value_in(setting, entry_in(settings, setting.name))
+                                             : older_value_in(setting, settings);
     if (value && (on_gpu || !setting.is_of_gpu)) wanted.emplace_back(place, *value);
   }
   wanted_ = std::make_shared<const Values>(std::move(wanted));

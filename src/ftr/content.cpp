@@ -5,36 +5,23 @@
 
 #include "ftr/holes.hpp"
 #include "ftr/plain_archive.hpp"
-#include "ftr/refusal.hpp"
+#include "ftr/plain_values.hpp"
 
 namespace ftr {
 namespace {
-
-c10::impl::GenericDict dict_of(const c10::IValue& value, const char* what) {
-  if (!value.isGenericDict()) fail(Why::format, what, " is no dict");
-  return value.toGenericDict();
-}
-
-const std::string& name_in(const c10::IValue& key, const char* what) {
-  if (!key.isString()) fail(Why::format, "a key of ", what, " is no text");
-  return key.toStringRef();
-}
 
 void take_entry(const std::string& name, const c10::IValue& value, Content& content) {
   if (name == checkpoint_mark) {
     if (!value.isInt() || value.toInt() != 1) fail(Why::format, "it is of a later version of ftn_pytorch");
   } else if (name == "state") {
-    if (!value.isString()) fail(Why::format, "the state is no text");
-    content.state = value.toStringRef();
+    content.state = text_in(value, "the state");
   } else if (name == "arrays") {
-    for (const auto& entry : dict_of(value, "\"arrays\"")) {
-      if (!entry.value().isTensor()) fail(Why::format, "an array is no tensor");
-      content.arrays.emplace_back(name_in(entry.key(), "\"arrays\""), entry.value().toTensor());
-    }
+    for (const auto& entry : dict_in(value, "\"arrays\""))
+      content.arrays.emplace_back(text_in(entry.key(), "a key of \"arrays\""), tensor_in(entry.value(), "an array"));
   } else if (name == "numbers") {
-    for (const auto& entry : dict_of(value, "\"numbers\"")) {
+    for (const auto& entry : dict_in(value, "\"numbers\"")) {
       if (!entry.value().isDouble()) fail(Why::format, "a number is not real");
-      content.numbers.emplace_back(name_in(entry.key(), "\"numbers\""), entry.value().toDouble());
+      content.numbers.emplace_back(text_in(entry.key(), "a key of \"numbers\""), entry.value().toDouble());
     }
   } else if (name == "generator") {
     const bool is_state = value.isTensor() && value.toTensor().scalar_type() == at::kByte &&
@@ -44,10 +31,10 @@ void take_entry(const std::string& name, const c10::IValue& value, Content& cont
   } else if (name == "holes") {
     content.holes = value;
   } else if (name == "recording") {
-    (void)dict_of(value, "\"recording\"");
+    (void)dict_in(value, "\"recording\"");
     content.recording = value;
   } else if (name == "ranks") {
-    (void)dict_of(value, "\"ranks\"");  // states of other ranks: whoever runs without Python is one rank for itself
+    (void)dict_in(value, "\"ranks\"");  // states of other ranks: whoever runs without Python is one rank for itself
   } else {
     fail(Why::format, "it has the entry \"", name.substr(0, 200), "\"");
   }
@@ -71,15 +58,10 @@ Content read_content(const CheckpointFile& file, Numbers numbers) {
   const c10::IValue value = read_plain_archive(
       [&file](uint64_t position, void* to, std::size_t count) { return file.read(position, to, count); },
       file.archive_length(), numbers);
-  bool has_mark = false, has_state = false, has_arrays = false;
-  for (const auto& entry : dict_of(value, "the archive")) {
-    const std::string& name = name_in(entry.key(), "the archive");
-    has_mark = has_mark || name == checkpoint_mark;
-    has_state = has_state || name == "state";
-    has_arrays = has_arrays || name == "arrays";
-    take_entry(name, entry.value(), content);
-  }
-  if (!has_mark || !has_state || !has_arrays) fail(Why::format, "its state or its arrays are missing");
+  const c10::impl::GenericDict entries = dict_in(value, "the archive");
+  for (const auto& entry : entries) take_entry(text_in(entry.key(), "a key of the archive"), entry.value(), content);
+  for (const char* name : {checkpoint_mark, "state", "arrays"})
+    if (!entries.contains(name)) fail(Why::format, "its state or its arrays are missing");
   if (!content.holes.isNone()) (void)pieces_of({content.state, content.holes});
   if (content.is_recording != content.recording.isGenericDict())
     fail(Why::format, content.is_recording ? "its tapes are missing" : "it is no saved recording, and has tapes");

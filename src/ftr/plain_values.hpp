@@ -41,6 +41,11 @@ inline const at::Tensor& tensor_in(const c10::IValue& value, const char* what) {
   return value.toTensor();
 }
 
+inline c10::impl::GenericDict dict_in(const c10::IValue& value, const char* what) {
+  require_plain(value.isGenericDict(), what, "dict");
+  return value.toGenericDict();
+}
+
 /// Items of a list or of a tuple.
 inline std::vector<c10::IValue> items_in(const c10::IValue& value, const char* what) {
   require_plain(value.isList() || value.isTuple(), what, "list");

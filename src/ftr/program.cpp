@@ -33,9 +33,7 @@ void Program::read(const Options& options) {
   if (version != format_of_recordings)
     fail(Why::format, "it has format ", version, " of recordings, and this version reads ", format_of_recordings);
   (void)entry_in(recording, "description");
-  const c10::IValue functions = entry_in(recording, "functions");
-  require_plain(functions.isGenericDict(), "\"functions\"", "dict");
-  for (const auto& entry : functions.toGenericDict()) {
+  for (const auto& entry : dict_in(entry_in(recording, "functions"), "\"functions\"")) {
     const std::string& name = text_in(entry.key(), "the name of a function");
     Function& function = functions_[name];
     function.label = name;

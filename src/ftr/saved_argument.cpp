@@ -69,8 +69,7 @@ c10::IValue list_in(const c10::IValue& value, const c10::TypePtr& item, const c1
 /// A plain value as an operator wants it.
 c10::IValue value_of(const c10::IValue& value, const c10::TypePtr& type, const c10::Argument& declared) {
   const bool is_number = value.isInt() || value.isDouble() || value.isBool();
-  if (value.isNone() && (type->kind() == c10::TypeKind::OptionalType || type->kind() == c10::TypeKind::NoneType))
-    return {};
+  if (value.isNone() && type->kind() == c10::TypeKind::OptionalType) return {};
   if (value.isNone() && type->kind() == c10::TypeKind::TensorType) return at::Tensor();  // an undefined one
   const c10::TypePtr wanted = without_optional(type);
   const c10::TypeKind kind = wanted->kind();
@@ -107,8 +106,8 @@ c10::IValue named_value(const std::string& kind, const std::string& name, const 
   if (kind == "layout") return layout_in(name);
   if (kind == "memory_format") return memory_format_in(name);
   try {
-    const at::Device device(name);
-    return context.device ? *context.device : device;
+    (void)at::Device(name);
+    return context.device;
   } catch (const c10::Error&) {
     fail(Why::format, "there is no device ", name.substr(0, 100));
   }
@@ -205,7 +204,6 @@ Argument read_argument(const c10::IValue& described, const c10::Argument& declar
     if (without_optional(declared.type())->kind() != c10::TypeKind::TensorType) refuse(declared);
     made.kind = kind == "slot" ? Argument::Kind::slot : Argument::Kind::last;
     made.index = slot_in(parts[1]);
-    if (made.index < 0) fail(Why::format, "an argument has no slot");
   } else if (kind == "list") {
     made.kind = Argument::Kind::list;
     read_slots(parts[1], declared, made);

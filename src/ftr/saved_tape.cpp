@@ -97,64 +97,38 @@ class TapeReader {
       : described_(described), context_(context), slots_(count_of_slots()) {}
 
   SavedTape tape() {
-    has_batch_ = logical_in(entry("batch"), "\"batch\"");
-    std::vector<std::pair<int32_t, at::Tensor>> constants = read_constants();
-    std::vector<at::Tensor> tensors;
-    for (const auto& constant : constants) tensors.push_back(constant.second);
-    std::vector<SavedInput> inputs;
-    for (const c10::IValue& each : items_in(entry("inputs"), "\"inputs\"")) inputs.push_back(input(each));
-    std::vector<SavedNumber> numbers;
-    for (const c10::IValue& each : items_in(entry("numbers"), "\"numbers\"")) numbers.push_back(number(each));
-    count_of_numbers_ = numbers.size();
-    std::vector<Branch> branches;
-    for (const c10::IValue& each : items_in(entry("branches"), "\"branches\"")) branches.push_back(branch(each));
+    made_.has_batch = logical_in(entry("batch"), "\"batch\"");
+    for (const c10::IValue& each : items("constants")) read_constant(each);
+    for (const c10::IValue& each : items("inputs")) made_.inputs.push_back(input(each));
+    for (const c10::IValue& each : items("numbers")) made_.numbers.push_back(number(each));
+    for (const c10::IValue& each : items("branches")) made_.branches.push_back(branch(each));
     std::vector<Operation> operations;
-    for (const c10::IValue& each : items_in(entry("operations"), "\"operations\""))
-      operations.push_back(operation(each));
-    require_batch(inputs);
-    std::vector<SavedGradient> before;
-    for (const c10::IValue& each : items_in(entry("before"), "\"before\"")) before.push_back(gradient(each, constants));
-    SavedTape made{has_batch_,
-                   least(),
-                   std::move(inputs),
-                   Tape(slots_.size(), std::move(constants), std::move(operations)),
-                   {},
-                   {},
-                   std::move(numbers),
-                   std::move(branches),
-                   std::move(before),
-                   {},
-                   {},
-                   false,
-                   {},
-                   {},
-                   {}};
-    for (const c10::IValue& each : items_in(entry("results"), "\"results\"")) made.results.push_back(set_slot(each));
-    made.result = node(entry("template"), made.results.size(), 0);
-    for (const c10::IValue& each : items_in(entry("gradients"), "\"gradients\"")) {
+    for (const c10::IValue& each : items("operations")) operations.push_back(operation(each));
+    require_batch();
+    for (const c10::IValue& each : items("before")) made_.before.push_back(gradient(each));
+    for (const c10::IValue& each : items("results")) made_.results.push_back(set_slot(each));
+    made_.result = node(entry("template"), 0);
+    for (const c10::IValue& each : items("gradients")) {
       const std::vector<c10::IValue> pair = parts_in(each, 2, "a gradient");
       const bool is_gone = pair[1].isInt() && pair[1].toInt() == -1;
-      made.gradients.emplace_back(text_in(pair[0], "the name of a gradient"), is_gone ? -1 : set_slot(pair[1]));
+      made_.gradients.emplace_back(text_in(pair[0], "the name of a gradient"), is_gone ? -1 : set_slot(pair[1]));
     }
-    for (const c10::IValue& each : items_in(entry("written_inputs"), "\"written_inputs\""))
-      made.written_inputs.push_back(place_of_input(integer_in(each, "the place of an input"), made.inputs));
+    for (const c10::IValue& each : items("written_inputs")) made_.written_inputs.push_back(place_of_input(each));
     // a gradient becomes an array of the state
-    made.writes = logical_in(entry("writes"), "\"writes\"") || !made.gradients.empty();
-    for (const SavedNumber& each : made.numbers)
-      if (each.counter.defined()) tensors.push_back(each.counter);
-    made.tensors = std::move(tensors);
-    made.operators = std::move(names_);
-    if (described_.toGenericDict().contains("code")) made.code = code(entry("code"), made);
-    return made;
+    made_.writes = logical_in(entry("writes"), "\"writes\"") || !made_.gradients.empty();
+    for (const auto& [slot, tensor] : constants_) made_.tensors.push_back(tensor);
+    for (const SavedNumber& each : made_.numbers)
+      if (each.counter.defined()) made_.tensors.push_back(each.counter);
+    if (described_.toGenericDict().contains("code")) made_.code = code(entry("code"));
+    made_.tape = Tape(slots_.size(), std::move(constants_), std::move(operations));
+    return std::move(made_);
   }
 
  private:
   c10::IValue entry(const char* name) const { return entry_in(described_, name); }
 
-  int64_t least() const {
-    const int64_t least = integer_in(entry("least"), "\"least\"");
-    if (least < 1) fail(Why::format, "its least batch is ", least);
-    return least;
+  std::vector<c10::IValue> items(const char* name) const {
+    return items_in(entry(name), concat('"', name, '"').c_str());
   }
 
   int64_t count_of_slots() const {
@@ -165,29 +139,25 @@ class TapeReader {
 
   int32_t set_slot(const c10::IValue& value) const { return slots_.require(integer_in(value, "a slot")); }
 
-  std::vector<std::pair<int32_t, at::Tensor>> read_constants() {
-    std::vector<std::pair<int32_t, at::Tensor>> made;
-    for (const c10::IValue& each : items_in(entry("constants"), "\"constants\"")) {
-      const std::vector<c10::IValue> pair = parts_in(each, 2, "a constant");
-      const int32_t slot = slots_.set_constant(integer_in(pair[0], "a slot"));
-      made.emplace_back(slot, tensor_in(pair[1], "a constant"));
-    }
-    return made;
+  void read_constant(const c10::IValue& value) {
+    const std::vector<c10::IValue> pair = parts_in(value, 2, "a constant");
+    const int32_t slot = slots_.set_constant(integer_in(pair[0], "a slot"));
+    constants_.emplace_back(slot, tensor_in(pair[1], "a constant"));
   }
 
-  SavedGradient gradient(const c10::IValue& value, const std::vector<std::pair<int32_t, at::Tensor>>& constants) const {
+  SavedGradient gradient(const c10::IValue& value) const {
     const std::vector<c10::IValue> pair = parts_in(value, 2, "a gradient");
     SavedGradient made{text_in(pair[0], "the name of a gradient"), {}};
     const int64_t slot = integer_in(pair[1], "a slot");
     if (slot == -1) return made;
     const int32_t wanted = slots_.require(slot);
-    for (const auto& [place, tensor] : constants)
+    for (const auto& [place, tensor] : constants_)
       if (place == wanted) made.tensor = tensor;
     if (!made.tensor.defined()) fail(Why::format, "a gradient is no constant");
     return made;
   }
 
-  SavedCode code(const c10::IValue& value, const SavedTape& of) const {
+  SavedCode code(const c10::IValue& value) const {
     const std::vector<c10::IValue> described = parts_in(value, 4, "its code");
     SavedCode made{text_in(described[0], "the name of its code"), {}};
     CodeParts& parts = made.parts;
@@ -196,7 +166,7 @@ class TapeReader {
       parts.memory.push_back(tensor_in(each, "memory of its code"));
     for (const c10::IValue& each : items_in(described[3], "results of its code"))
       parts.results.push_back(set_slot(each));
-    parts.writes_memory = of.writes, parts.writes_inputs = !of.written_inputs.empty();
+    parts.writes_memory = made_.writes, parts.writes_inputs = !made_.written_inputs.empty();
     return made;
   }
 
@@ -217,19 +187,20 @@ class TapeReader {
     made.sizes = read_sizes(parts[4]);
     made.strides = read_sizes(parts[5]);
     if (made.sizes.size() != made.strides.size()) fail(Why::format, "an input has other axes than strides");
-    const auto follows = [](const Size& size) { return size.factor != 0; };
-    const bool needs = std::any_of(made.sizes.begin(), made.sizes.end(), follows) ||
-                       std::any_of(made.strides.begin(), made.strides.end(), follows);
-    if (needs && !has_batch_) fail(Why::format, "a size follows from that of a batch, and there is none");
+    if ((follows_batch(made.sizes) || follows_batch(made.strides)) && !made_.has_batch)
+      fail(Why::format, "a size follows from that of a batch, and there is none");
     return made;
   }
 
-  /// The size of the batch must follow from an input.
-  void require_batch(const std::vector<SavedInput>& inputs) const {
-    const auto tells = [](const SavedInput& input) {
-      return std::any_of(input.sizes.begin(), input.sizes.end(), [](const auto& size) { return size.factor != 0; });
-    };
-    if (has_batch_ && std::none_of(inputs.begin(), inputs.end(), tells))
+  static bool follows_batch(const std::vector<Size>& sizes) {
+    return std::any_of(sizes.begin(), sizes.end(), [](const Size& size) { return size.factor != 0; });
+  }
+
+  void require_batch() {
+    made_.least = integer_in(entry("least"), "\"least\"");
+    if (made_.least < 1) fail(Why::format, "its least batch is ", made_.least);
+    const auto tells = [](const SavedInput& input) { return follows_batch(input.sizes); };
+    if (made_.has_batch && std::none_of(made_.inputs.begin(), made_.inputs.end(), tells))
       fail(Why::format, "no input tells the size of the batch");
   }
 
@@ -259,8 +230,8 @@ class TapeReader {
     Branch made{static_cast<Branch::Code>(code), read_formula(parts[1]), read_formula(parts[2]),
                 logical_in(parts[3], "the outcome of a comparison")};
     const Slots none(0);  // nothing has run yet
-    place_formula(made.left, none, count_of_numbers_);
-    place_formula(made.right, none, count_of_numbers_);
+    place_formula(made.left, none, made_.numbers.size());
+    place_formula(made.right, none, made_.numbers.size());
     return made;
   }
 
@@ -268,7 +239,7 @@ class TapeReader {
     const std::vector<c10::IValue> parts = parts_in(value, 5, "an operation");
     const std::string& name = text_in(parts[0], "the name of an operator");
     const std::string& overload = text_in(parts[1], "the overload of an operator");
-    names_.push_back(concat(name, overload.empty() ? "" : ".", overload));
+    made_.operators.push_back(concat(name, overload.empty() ? "" : ".", overload));
     try {
       Operation made;
       if (name == own_operator) {
@@ -302,7 +273,7 @@ class TapeReader {
       if (i == added.first) add_defaults(made, added);
       const std::size_t declared = i < added.first ? i : i + added.defaults.size();
       made.arguments.push_back(read_argument(arguments[i], schema.arguments()[declared], context_));
-      place_argument(made.arguments.back(), slots_, count_of_numbers_, has_batch_);
+      place_argument(made.arguments.back(), slots_, made_.numbers.size(), made_.has_batch);
     }
     if (added.first >= count) add_defaults(made, added);
     for (const c10::IValue& each : results) {
@@ -315,14 +286,15 @@ class TapeReader {
     }
   }
 
-  SavedNode node(const c10::IValue& value, std::size_t results, int depth) const {
+  SavedNode node(const c10::IValue& value, int depth) const {
     if (depth > deepest_result) fail(Why::format, "a result is nested too deeply");
     const std::vector<c10::IValue> parts = parts_in(value, 2, "a part of the result");
     const std::string& kind = text_in(parts[0], "the kind of a result");
     SavedNode made;
     if (kind == "tensor") {
       const int64_t place = integer_in(parts[1], "the place of a result");
-      if (place < 0 || static_cast<std::size_t>(place) >= results) fail(Why::format, "there is no result ", place);
+      if (place < 0 || static_cast<std::size_t>(place) >= made_.results.size())
+        fail(Why::format, "there is no result ", place);
       made.kind = SavedNode::Kind::tensor;
       made.tensor = static_cast<std::size_t>(place);
     } else if (kind == "value") {
@@ -338,7 +310,7 @@ class TapeReader {
       if (has_names)
         for (const c10::IValue& each : items_in(parts[1], "names")) made.names.push_back(text_in(each, "a name"));
       const std::vector<c10::IValue> nodes = items_in(parts_in(value, has_names ? 3 : 2, "a result").back(), "results");
-      for (const c10::IValue& each : nodes) made.items.push_back(node(each, results, depth + 1));
+      for (const c10::IValue& each : nodes) made.items.push_back(node(each, depth + 1));
       if (has_names && made.names.size() != made.items.size()) fail(Why::format, "results lack names");
     } else {
       fail(Why::format, "there is no kind of result ", kind.substr(0, 100));
@@ -347,18 +319,18 @@ class TapeReader {
   }
 
   /// Among all inputs, of one among the tensors.
-  static std::size_t place_of_input(int64_t place, const std::vector<SavedInput>& inputs) {
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].is_tensor && place-- == 0) return i;
+  std::size_t place_of_input(const c10::IValue& value) const {
+    int64_t place = integer_in(value, "the place of an input");
+    for (std::size_t i = 0; i < made_.inputs.size(); ++i)
+      if (made_.inputs[i].is_tensor && place-- == 0) return i;
     fail(Why::format, "there is no such input");
   }
 
   const c10::IValue& described_;
-  std::vector<std::string> names_;  // of the operators
   const SavedContext& context_;
   Slots slots_;
-  std::size_t count_of_numbers_ = 0;
-  bool has_batch_ = false;
+  SavedTape made_;
+  std::vector<std::pair<int32_t, at::Tensor>> constants_;
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ struct SavedCode {
 struct SavedContext {
   std::string where;                        ///< "ftn_pytorch_train of closure.ftr", for texts
   const std::vector<std::string>& numbers;  ///< names of the numbers of the file
-  std::optional<at::Device> device;         ///< takes the place of each device in the file
+  at::Device device;                        ///< takes the place of each device in the file
   /// What runs an operator of this library; its arguments on the stack become its results.
   std::function<void(c10::Stack&)> all_reduce_mean;
 };

@@ -7,17 +7,13 @@
 namespace ftr {
 namespace {
 
+/// A slot of -1, which only optional items have, is none.
+template <class Item>
 c10::IValue tensors_of(const Argument& argument, const std::vector<c10::IValue>& slots) {
-  if (argument.may_be_none) {
-    c10::List<std::optional<at::Tensor>> list;
-    list.reserve(argument.items.size());
-    for (const int32_t slot : argument.items)
-      list.push_back(slot < 0 ? std::optional<at::Tensor>() : slots[static_cast<std::size_t>(slot)].toTensor());
-    return list;
-  }
-  c10::List<at::Tensor> list;
+  c10::List<Item> list;
   list.reserve(argument.items.size());
-  for (const int32_t slot : argument.items) list.push_back(slots[static_cast<std::size_t>(slot)].toTensor());
+  for (const int32_t slot : argument.items)
+    list.push_back(slot < 0 ? Item() : Item(slots[static_cast<std::size_t>(slot)].toTensor()));
   return list;
 }
 
@@ -131,7 +127,8 @@ void Tape::run(Frame& frame, const std::vector<double>& numbers, bool is_capture
           stack.push_back(std::move(slots[static_cast<std::size_t>(argument.index)]));
           break;
         case Argument::Kind::list:
-          stack.push_back(tensors_of(argument, slots));
+          stack.push_back(argument.may_be_none ? tensors_of<std::optional<at::Tensor>>(argument, slots)
+                                               : tensors_of<at::Tensor>(argument, slots));
           break;
         case Argument::Kind::value:
           stack.push_back(argument.value);

@@ -97,6 +97,7 @@ struct CodeParts {
 
 class Tape {
  public:
+  Tape() = default;
   Tape(int32_t slots, std::vector<std::pair<int32_t, at::Tensor>> constants, std::vector<Operation> operations);
 
   Frame frame() const;

@@ -18,11 +18,13 @@ namespace {
 
 /// Whether a package was installed from a wheel for Linux systems of all kinds. conda, Spack, distributions and builds
 /// of one's own have numbers of releases, too, but their wheels are for the system at hand, with other libraries.
-/// installation.py has the same rule.
+/// Those of the package index lack the "+cu130" of the version in their names. installation.py has the same rule.
 bool is_of_wheel_for_all(const fs::path& folder, const std::string& version) {
-  std::ifstream file(folder.parent_path() / concat("torch-", version, ".dist-info") / "WHEEL");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("Tag:", 0) == 0 && line.find("-manylinux") != std::string::npos) return true;
+  for (const std::string& name : {version, version.substr(0, version.find('+'))}) {
+    std::ifstream file(folder.parent_path() / concat("torch-", name, ".dist-info") / "WHEEL");
+    for (std::string line; std::getline(file, line);)
+      if (line.rfind("Tag:", 0) == 0 && line.find("-manylinux") != std::string::npos) return true;
+  }
   return false;
 }
 

@@ -164,6 +164,12 @@ def test_an_installed_copy_tests_itself(prefix: Path, tmp_path: Path) -> None:
     assert "\npassed     Fortran program: compiled by " in said and said.endswith("\nPASSED\n")
     failed = attempt(*command, cwd=tmp_path, FTN_PYTORCH_PYTHON=sys.executable, FC="/bin/false")
     assert failed.returncode == 1 and failed.stdout.endswith("\nFAILED: Fortran program\n")
+    tools = tmp_path / "without_make"
+    tools.mkdir()
+    for name in ("cmake", "dirname", "readlink"):
+        (tools / name).symlink_to(shutil.which(name))
+    named = {"PATH": str(tools), "FTN_PYTORCH_PYTHON": sys.executable, "FC": shutil.which("gfortran") or "gfortran"}
+    assert "there is no make (CMAKE_GENERATOR=Ninja needs none)" in run(*command, cwd=tmp_path, **named)
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def test_words_of_arguments() -> None:
 
 
 def test_entries_of_a_recording_in_a_file() -> None:
-    read = words_in(READER / "saved_tape.cpp", r'\bentry\("(\w+)"\)')
+    read = words_in(READER / "saved_tape.cpp", r'\b(?:entry|items)\("(\w+)"\)')
     body = function_of("saved/portable.py", "portable").body
     made = next(node.value for node in body if isinstance(node, ast.Return))
     assert read == {key.value for key in made.keys} | {"code"}  # which saved/compiled.py adds

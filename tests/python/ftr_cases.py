@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Recorded functions for files that two readers run: what is called, with which arguments, and the names around it."""
+"""Recorded functions for files that two readers run: what is called, with which arguments, and the names around it.
+
+python ftr_cases.py FOLDER writes all of them, for readers with another torch.
+"""
 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +27,13 @@ class Case(NamedTuple):
     names: dict[str, Any]
 
 
-def _rows(*shapes: tuple[int, ...]) -> Callable[[], tuple]:
+def _rows(*shapes: tuple[int, ...], dtype: Any = torch.float32) -> Callable[[], tuple]:
     numbers = torch.Generator().manual_seed(5)
-    return lambda: tuple(torch.randn(shape, generator=numbers) for shape in shapes)
+    return lambda: tuple(torch.randn(shape, generator=numbers, dtype=dtype) for shape in shapes)
 
 
 def _network(net: torch.nn.Module, shape: tuple[int, ...], optimizer: Any = None) -> Case:
-    """Prediction, and with an optimizer a step to zero."""
+    """Prediction, and with an optimizer a step to zero. Arguments are of the type of the parameters."""
     names = {"net": net, "optimizer": optimizer}
 
     def ftn_pytorch_forward(x: Any) -> Any:
@@ -46,7 +50,7 @@ def _network(net: torch.nn.Module, shape: tuple[int, ...], optimizer: Any = None
     functions = {"ftn_pytorch_forward": ftn_pytorch_forward}
     if optimizer is not None:
         functions["ftn_pytorch_train"] = ftn_pytorch_train
-    return Case(functions, dict.fromkeys(functions, _rows(shape)), names)
+    return Case(functions, dict.fromkeys(functions, _rows(shape, dtype=next(net.parameters()).dtype)), names)
 
 
 def _mlp() -> torch.nn.Module:
@@ -122,6 +126,11 @@ def gru() -> Case:
     return _network(net, (4, 5, 3), torch.optim.Adam(net.parameters(), lr=1e-2))
 
 
+def double() -> Case:
+    net = _mlp().double()
+    return _network(net, (8, 4), torch.optim.Adam(net.parameters(), lr=1e-2))
+
+
 def several() -> Case:
     """Containers, constants, integers, logicals, complex numbers, an input that is changed, and no batch at all."""
     table = torch.randn(5, 3)
@@ -163,7 +172,10 @@ def state() -> Case:
     return Case({"remember": remember}, {"remember": _rows((2, 3))}, {"total": total, "ring": ring, "count": count})
 
 
-CASES = [predict, adam, adam_with_one_kernel, momentum, accumulated, radam, dropout, convolution, gru, several, state]
+CASES = [
+    *(predict, adam, adam_with_one_kernel, momentum, accumulated, radam, dropout, convolution, gru),
+    *(double, several, state),
+]
 
 
 def saved(make: Callable[[], Case], folder: Path) -> tuple[str, list[tuple[str, tuple]]]:
@@ -183,3 +195,10 @@ def leaves(value: Any) -> list[Any]:
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for each in value for leaf in leaves(each)] if isinstance(value, (list, tuple)) else [value]
+
+
+if __name__ == "__main__":
+    for make in CASES:
+        folder = Path(sys.argv[1], make.__name__)
+        folder.mkdir()
+        torch.save(saved(make, folder)[1], folder / "calls")

@@ -106,11 +106,12 @@ ROWS_OF_WHEELS = Path(__file__).parents[1] / "cpp" / "torch" / "torch_wheels.inc
 
 
 @pytest.mark.parametrize(
-    "version, line, minor", re.findall(r'^\{"(.*)", "(.*)", "(.*)"\},$', ROWS_OF_WHEELS.read_text(), re.MULTILINE)
+    "version, name, line, minor",
+    re.findall(r'^\{"(.*)", "(.*)", "(.*)", "(.*)"\},$', ROWS_OF_WHEELS.read_text(), re.MULTILINE),
 )
-def test_minor_version_of_a_wheel_of_pytorch(version: str, line: str, minor: str, tmp_path: Path) -> None:
+def test_minor_version_of_a_wheel_of_pytorch(version: str, name: str, line: str, minor: str, tmp_path: Path) -> None:
     if line:
-        described = tmp_path / f"torch-{version}.dist-info"
+        described = tmp_path / f"torch-{name}.dist-info"
         described.mkdir()
         (described / "WHEEL").write_text(f"Wheel-Version: 1.0\n{line}")
     torch = installation.torch_at(str(tmp_path / "torch"), version)

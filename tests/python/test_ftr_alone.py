@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("extension")]
 ROOT = Path(__file__).resolve().parents[2]
 TORCHES = Path(os.environ.get("FTN_PYTORCH_TORCHES", "nowhere"))
 """Folders torch-2.N, which cmake/wheel/torches.py fetches."""
+WRITERS = [each for each in os.environ.get("FTN_PYTORCH_WRITERS", "").split(os.pathsep) if each]
+"""Pythons with the package and a torch of their own, which write the files that this torch reads."""
 CONFIG = """
 set(TORCH_LIBRARIES torch)
 add_library(torch INTERFACE IMPORTED)
@@ -44,8 +46,8 @@ class Reader:
         self.environment = {"LD_LIBRARY_PATH": os.pathsep.join(map(str, libraries))}
 
     @staticmethod
-    def run(*command):
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    def run(*command, **options):
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
         assert done.returncode == 0, done.stdout + done.stderr
 
     def __call__(self, file, calls):
@@ -98,6 +100,27 @@ def compared(reader, path, calls):
 @pytest.mark.parametrize("make", ftr_cases.CASES, ids=lambda make: make.__name__)
 def test_the_reader_alone_predicts_and_trains_as_the_library(tmp_path, make, reader):
     compared(reader, *ftr_cases.saved(make, tmp_path))
+
+
+@pytest.fixture(scope="module", params=WRITERS)
+def files_of_another_torch(request, tmp_path_factory):
+    """A folder for each case."""
+    folder = tmp_path_factory.mktemp("written")
+    own = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    Reader.run(request.param, Path(ftr_cases.__file__), folder, env=own)
+    return folder
+
+
+@pytest.mark.parametrize("make", ftr_cases.CASES, ids=lambda make: make.__name__)
+def test_files_of_another_torch(files_of_another_torch, make, reader):
+    """Bit for bit as the library runs them with the torch of the tests, or the operator is named that has changed."""
+    folder = files_of_another_torch / make.__name__
+    path, calls = folder / "case.ftr", torch.load(folder / "calls")
+    code, _, errors = reader(path, calls)
+    if code == 10 + WHY.index("format"):
+        assert "operator aten::" in errors
+    else:
+        compared(reader, path, calls)
 
 
 def test_a_file_of_0_2_0(tmp_path, reader):

@@ -330,7 +330,7 @@ def test_the_page_has_the_words_of_the_library():
     wanted = words_in(reader + "saved_argument.cpp", r'kind == "(\w+)"')
     wanted |= words_in(reader + "saved_argument.cpp", r'name == "(\w+)"')
     wanted |= words_in(reader + "saved_tape.cpp", r'kind == "(\w+)"') | words_in(
-        reader + "saved_tape.cpp", r'entry\("(\w+)"\)'
+        reader + "saved_tape.cpp", r'\b(?:entry|items)\("(\w+)"\)'
     )
     wanted |= words_in(reader + "content.cpp", r'name == "(\w+)"')
     wanted |= words_in(writer + "recording_model.cpp", r'"(ftn_pytorch_\w+)"')

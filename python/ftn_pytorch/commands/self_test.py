@@ -198,7 +198,11 @@ def _fortran_program() -> str:
     if example is None or not example.is_dir():
         raise _NotTestedError("there is no installed copy of the library")
     compiler = os.environ.get("FC") or next(filter(shutil.which, _COMPILERS), "")
-    needed = {"cmake": shutil.which("cmake"), "a Fortran compiler": compiler}
+    needed = {
+        "cmake": shutil.which("cmake"),
+        "make (CMAKE_GENERATOR=Ninja needs none)": os.environ.get("CMAKE_GENERATOR") or shutil.which("make"),
+        "a Fortran compiler": compiler,
+    }
     missing = [name for name, there in needed.items() if not there]
     if missing:
         raise _NotTestedError(f"there is no {' and no '.join(missing)}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -140,14 +141,16 @@ def torch_at(folder: str, version: str) -> Torch:
 def _is_of_wheel_for_all(folder: str, version: str) -> bool:
     """Whether a package was installed from a wheel for Linux systems of all kinds. conda, Spack, distributions and
     builds of one's own have numbers of releases, too, but were made for the system at hand, with other libraries.
+    Those of the package index lack the ``+cu130`` of the version in their names.
 
     The library has the same rule, in ``torch/torch_location.cpp``.
     """
-    try:
-        described = Path(os.path.dirname(folder), f"torch-{version}.dist-info", "WHEEL").read_text()
-    except OSError:
-        return False
-    return any(line.startswith("Tag:") and "-manylinux" in line for line in described.splitlines())
+    for name in (version, version.partition("+")[0]):
+        with contextlib.suppress(OSError):
+            described = Path(os.path.dirname(folder), f"torch-{name}.dist-info", "WHEEL").read_text()
+            if any(line.startswith("Tag:") and "-manylinux" in line for line in described.splitlines()):
+                return True
+    return False
 
 
 def is_for(built_for: tuple[str, str], torch: Torch) -> bool:

@@ -26,7 +26,7 @@ KNOWN = {
         ),
         # read by make and the tests
         *("TORCH", "OFFLOAD_FLAGS", "BUILD_DIR", "TEST_SEED", "TEST_KILLS", "TEST_ATTACK", "TOOLS"),
-        *("FTORCH_SOURCE", "PFUNIT", "WHEELS", "TORCHES"),
+        *("FTORCH_SOURCE", "PFUNIT", "WHEELS", "WRITERS", "TORCHES"),
         *("COMIN_SOURCE", "DALES_SOURCE", "GEOGATE_SOURCE", "HOSTS_BUILD"),
     )
 }

@@ -49,7 +49,7 @@ IValue without(const IValue& dict, const char* name) {
 }
 
 SavedTape read(const IValue& described) {
-  return read_tape(described, {"a function of a file", names, {}, [](torch::jit::Stack&) {}});
+  return read_tape(described, {"a function of a file", names, at::kCPU, [](torch::jit::Stack&) {}});
 }
 
 test::Outcome outcome(const IValue& described) {
@@ -190,7 +190,7 @@ TEST(SavedTape, OtherOperatorsAreRefused) {
 TEST(SavedTape, OtherArgumentsAreRefused) {
   const IValue sizes = list({tuple({whole(1), whole(0)})});
   const std::vector<std::tuple<std::size_t, std::size_t, IValue, const char*>> cases = {
-      {0, 0, tuple({text("slot"), whole(-1)}), "an argument has no slot"},
+      {0, 0, tuple({text("slot"), whole(-1)}), "there is no slot -1"},
       {0, 0, tuple({text("slot"), whole(16)}), "there is no slot 16"},
       {0, 0, tuple({text("slot"), whole(5)}), "slot 5 is used before"},
       {0, 0, tuple({text("slot"), text("0")}), "a slot is no integer"},

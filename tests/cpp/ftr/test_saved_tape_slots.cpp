@@ -52,7 +52,7 @@ struct Described {
     tape.insert("gradients", list(gradients));
     tape.insert("written_inputs", list({}));
     tape.insert("writes", false);
-    return read_tape(tape, {"a function", {}, {}, [](torch::jit::Stack&) {}});
+    return read_tape(tape, {"a function", {}, at::kCPU, [](torch::jit::Stack&) {}});
   }
   test::Outcome outcome() const {
     return outcome_of([this] { (void)read(); });

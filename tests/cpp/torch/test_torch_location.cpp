@@ -37,7 +37,7 @@ TEST_F(TorchLocationTest, FolderAndVersionOfAPackage) {
 }
 
 struct WheelRow {
-  const char *version, *line, *minor;
+  const char *version, *name, *line, *minor;
 };
 
 constexpr WheelRow wheel_rows[] = {
@@ -49,7 +49,7 @@ TEST_F(TorchLocationTest, MinorVersionOfAWheelOfPyTorch) {
     const Folder packages;
     packages.write("torch/version.py", concat("__version__ = '", row.version, "'\n"));
     if (*row.line)
-      packages.write(concat("torch-", row.version, ".dist-info/WHEEL"), concat("Wheel-Version: 1.0\n", row.line));
+      packages.write(concat("torch-", row.name, ".dist-info/WHEEL"), concat("Wheel-Version: 1.0\n", row.line));
     EXPECT_EQ(torch_in((packages.path() / "torch").string()).minor, row.minor) << row.version << ' ' << row.line;
   }
 }
