@@ -273,7 +273,7 @@ uint64_t understood = 0;
 void read_tapes(const ftr::Content& content) {
   std::vector<std::string> names;
   for (const auto& number : content.numbers) names.push_back(number.first);
-  const ftr::SavedContext context{"a function", names, {}, [](torch::jit::Stack&) {}};
+  const ftr::SavedContext context{"a function", names, at::kCPU, [](torch::jit::Stack&) {}};
   try {
     for (const auto& entry : ftr::entry_in(content.recording, "functions").toGenericDict())
       for (const c10::IValue& tape : ftr::items_in(entry.value(), "the recordings of a function"))
