@@ -2,6 +2,7 @@
 """Recordings that run without Python are compared with their functions once in a while."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -87,7 +88,9 @@ def test_what_no_rule_sees_is_told(often, monkeypatch):
     assert all(found[found.index(True) :]) and not call.recording.is_ready
 
 
-def test_a_count_that_differs_is_told_by_its_name(often):
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_count_that_differs_is_told_by_its_name(often, is_alone):
+    """At once, or, where another thread may have counted, when it differs again and again."""
     counts = {"n": 0}
 
     @recorded
@@ -104,9 +107,12 @@ def test_a_count_that_differs_is_told_by_its_name(often):
         return inner(x)
 
     step.recording._function = counted_elsewhere
-    with pytest.warns(FtnPytorchWarning, match=r"in number \d+, counts\['n'\] is \d+, and \d+ from the recording"):
-        for _ in range(20):
-            step(X)
+    with ThreadPoolExecutor(1) as other:
+        if not is_alone:
+            other.submit(int).result()
+        with pytest.warns(FtnPytorchWarning, match=r"in number \d+, counts\['n'\] is \d+, and \d+ from the recording"):
+            for _ in range(60):
+                step(X)
     assert not step.recording.is_ready
 
 

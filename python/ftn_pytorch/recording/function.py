@@ -341,7 +341,9 @@ class RecordedFunction:
         except Exception:
             self._drop(variant, "it raises an exception")
             raise
-        if difference and difference is not OTHERS and result is not NotImplemented:
+        if not difference:
+            variant.excuses = 0
+        elif difference is not OTHERS and result is not NotImplemented:
             self._give_up(f"{variant.late.told()}, {difference}", process.warn)
         variant.late.end()
         return result

@@ -9,6 +9,8 @@ from typing import Any
 from . import collectives, late_checks
 from .tape import Tape
 
+_EXCUSES = 3
+
 
 @dataclass(eq=False)
 class Variant:
@@ -35,6 +37,8 @@ class Variant:
     """What has differed in a check; the next call tells why."""
     late: late_checks.LateChecks | None = None
     """When it is checked again, once it is ready."""
+    excuses: int = 0
+    """How many late checks in a row have found other values in names, as where other threads use these, too."""
     astray: int = 0
     """How many calls in a row have not gone its way, because of numbers in tensors."""
     ran: int = 0
@@ -43,6 +47,12 @@ class Variant:
     """How many checks in a row have shown nothing, because of others."""
     pause: int = 0
     """How many calls are left as they are before the next check."""
+
+    def has_excuse(self) -> bool:
+        """A check has found other values in names, and there are other threads. False if late ones find them again and
+        again."""
+        self.excuses += self.late is not None
+        return self.excuses < _EXCUSES
 
     def goes_astray(self, limit: int) -> bool:
         """A call has not gone its way; true if so many in a row have not."""
