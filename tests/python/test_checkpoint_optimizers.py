@@ -78,6 +78,14 @@ def test_a_state_of_another_shape_is_refused_and_nothing_has_changed(tmp_path, f
     assert all(map(torch.equal, tensors_of(here), before)) and torch.equal(torch.get_rng_state(), generator)
 
 
+def test_a_state_of_another_shape_is_refused_after_something_was_compiled(tmp_path, fails):
+    torch.compile(lambda x: x * 2, backend="eager")(torch.ones(2))
+    written = trained("Adam")
+    next(iter(written["optimizer"].state.values()))["exp_avg"] = torch.zeros(5, 2)
+    with fails("RESULT_TYPE", "optimizer could make no step with this state"):
+        Checkpoint(written).save(str(tmp_path / "none"))
+
+
 @pytest.mark.parametrize("rate", [0, True, "numpy.float32(0.02)", "numpy.array(0.02)", "torch.tensor(0.02)"])
 def test_a_rate_of_any_type_of_number_is_taken(tmp_path, rate):
     numpy = pytest.importorskip("numpy")

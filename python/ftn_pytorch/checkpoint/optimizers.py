@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
 from typing import Any
@@ -78,8 +79,10 @@ def _names_of_moments(kind: type) -> set[str]:
     keeps sums of rows and columns, LBFGS what is of all of them.
     """
     functions = [each for base in kind.__mro__ for each in vars(base).values() if isinstance(each, FunctionType)]
+    # torch.compile has put functions of its own around some
+    codes = [inspect.unwrap(each).__code__ for each in functions]
     is_other = kind.__name__ in ("Adafactor", "LBFGS")
-    return {name for each in functions for name in names_in(each.__code__)} if not is_other else set()
+    return {name for each in codes for name in names_in(each)} if not is_other else set()
 
 
 def _sort_of(value: Any) -> Any:
