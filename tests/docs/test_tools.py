@@ -42,8 +42,11 @@ def test_check(walk: Walk) -> None:
         walk.follow([block])
         if block in shown:
             printed = walk.run("bash", "-ec", block.text.splitlines()[-1])
-            wanted = without_numbers(shown[block].text)
-            assert without_numbers(printed)[1:] == wanted[1:], "the first line may name the machine"
+            lines, wanted = without_numbers(printed)[1:], without_numbers(shown[block].text)[1:]
+            for place, line in enumerate(wanted):
+                if line.endswith("..."):  # the page leaves out its end
+                    lines[place] = line if lines[place].startswith(line[:-3]) else lines[place]
+            assert lines == wanted, "the first line may name the machine"
     walk.follow(blocks_below(PAGE, "Model Explorer"))
     assert (walk.folder / "closure.pt2").is_file()
 
