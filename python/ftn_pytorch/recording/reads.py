@@ -48,7 +48,6 @@ class Reads:
         self._waiting: list[Any] = []
         self._classes: dict[type, None] = {}
         self._modules: list[tuple[ModuleType, type]] = []
-        self._is_entered = False
 
     def times(self, fields: Any, name: str) -> int | None:
         """How often an attribute of the object with these fields, or slots, was asked for; None if nobody looks on."""
@@ -60,23 +59,21 @@ class Reads:
             return
         self._of_fields[id(value)] = self._of_fields[id(fields_of(value))] = value
         self._waiting.append(value)
-        if self._is_entered:
+        if self._seen:
             self._begin()
 
     def __enter__(self) -> Reads:
-        self._is_entered = True
         self._seen.append(self._tell)
         self._begin()
         return self
 
     def __exit__(self, *failure: Any) -> None:
-        self._is_entered = False
+        self._seen.clear()
         for kind in self._classes:
             type.__delattr__(kind, "__getattribute__")
         for module, kind in self._modules:
             object.__setattr__(module, "__class__", kind)
         self._classes, self._modules = {}, []
-        self._seen.clear()
 
     def _begin(self) -> None:
         while self._waiting:
