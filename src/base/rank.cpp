@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "base/rank.hpp"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -16,6 +18,10 @@ constexpr const char* variables[][2] = {
     {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
 };
+
+// all of a row together
+constexpr const char* job_variables[][2] = {
+    {"PMIX_NAMESPACE"}, {"OMPI_MCA_ess_base_jobid"}, {"SLURM_JOB_ID", "SLURM_STEP_ID"}};
 
 constexpr const char* local_variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                                            "MV2_COMM_WORLD_LOCAL_RANK",  "SLURM_LOCALID",
@@ -39,6 +45,24 @@ int local_rank() noexcept {
   for (const char* variable : local_variables)
     if (const int number = number_of(variable); number >= 0) return number;
   return 0;
+}
+
+std::optional<std::string> job() {
+  if (rank().count < 2) return std::nullopt;
+  for (const auto& row : job_variables) {
+    std::string name = row[0];
+    bool is_told = true;
+    for (const char* variable : row) {
+      if (!variable) continue;
+      const char* value = std::getenv(variable);
+      is_told = is_told && value && *value;
+      if (is_told) name.append(".").append(value);
+    }
+    if (is_told) return name;
+  }
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return concat(host, ".", getppid());
 }
 
 void warn_of_job(const std::string& text) {

@@ -2,6 +2,7 @@
 /// Which rank of an MPI job this process is, as its launcher tells, and names of files that each rank has for itself.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace fpt {
@@ -17,6 +18,10 @@ Rank rank() noexcept;
 /// Rank among those on this node, by the variables of Open MPI, MPICH and Intel MPI, MVAPICH2, Slurm, PALS and
 /// torchrun; 0 where there are none.
 int local_rank() noexcept;
+
+/// What tells the ranks of one job from those of another, as job() of system/launcher.py; none outside of one. A best
+/// effort: a name that Open MPI or Slurm give, else the node and the parent that its ranks have in common.
+std::optional<std::string> job();
 
 /// A warning of what all ranks of a job have alike, such as a variable with an invalid value: rank 0 gives it.
 void warn_of_job(const std::string& text);

@@ -60,7 +60,9 @@ int mode_of_replaced(const fs::path& file) {
     if (errno == ENOENT) return -1;
     fail_by_errno(file);
   }
-  if (!S_ISREG(found.st_mode)) fail_to_write(file, S_ISDIR(found.st_mode) ? "it is a folder" : "it is no regular file");
+  if (!S_ISREG(found.st_mode))
+    fail_to_write(file, S_ISDIR(found.st_mode) ? "it is a folder; name a file in it" : "it is no regular file");
+  if (file.extension() == ".py") fail_to_write(file, "there is a script; name another file");
   // a rename would replace it all the same
   if (access(file.c_str(), W_OK) != 0) fail_to_write(file, "there is a file that is protected against writing");
   return static_cast<int>(found.st_mode & 07777);

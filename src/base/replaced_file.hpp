@@ -11,9 +11,9 @@ namespace fpt {
 /// Write a file: under a temporary name in its folder, brought to disk, and only then under its own. The names of the
 /// temporary file and of the lock are those of python/ftn_pytorch/checkpoint, so both sides see each other.
 ///
-/// What killed writers have left is removed. FPT_ERR_FILE if the place cannot be written, FPT_ERR_LOCKED while another
-/// process, or another thread, is writing the same file. `check` is given the name of the complete file before it gets
-/// its own, and throws if it may not.
+/// What killed writers have left is removed. FPT_ERR_FILE if the place cannot be written, or if there is a script (.py)
+/// there, FPT_ERR_LOCKED while another process, or another thread, is writing the same file. `check` is given the name
+/// of the complete file before it gets its own, and throws if it may not.
 void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill,
                   const std::function<void(const std::string&)>& check = {});
 

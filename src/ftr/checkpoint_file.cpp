@@ -25,12 +25,13 @@ constexpr std::size_t size_of_tail = sizeof(ClosingRecord) + digest_size;
 
 }  // namespace
 
-CheckpointFile::CheckpointFile(const std::string& file, const std::string& name) : file_(name.empty() ? file : name) {
+CheckpointFile::CheckpointFile(const std::string& file, const std::string& name, bool with_digest)
+    : file_(name.empty() ? file : name) {
   // not blocking: a pipe would wait for somebody who writes to it
   descriptor_ = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail_to_read(file_, std::strerror(errno));
   try {
-    check();
+    check(with_digest);
   } catch (...) {
     close(descriptor_);
     throw;
@@ -38,6 +39,14 @@ CheckpointFile::CheckpointFile(const std::string& file, const std::string& name)
 }
 
 CheckpointFile::~CheckpointFile() { close(descriptor_); }
+
+std::string CheckpointFile::description_of(const std::string& file) {
+  try {
+    return CheckpointFile(file, file, /*with_digest=*/false).description();
+  } catch (const Refusal&) {
+    return {};
+  }
+}
 
 std::size_t CheckpointFile::read_any(uint64_t position, void* to, std::size_t count) const {
   std::size_t done = 0;
@@ -70,7 +79,21 @@ void CheckpointFile::refuse_foreign(uint64_t size) const {
   fail(Why::format, file_, " is no checkpoint of ftn_pytorch; ", what);
 }
 
-void CheckpointFile::check() {
+void CheckpointFile::check_digest(uint64_t size) const {
+  Sha256 sum;
+  std::vector<char> bytes(std::min<uint64_t>(size, bytes_at_once));
+  for (uint64_t at = 0; at < size - digest_size;) {
+    const std::size_t count = read_any(at, bytes.data(), std::min<uint64_t>(bytes.size(), size - digest_size - at));
+    if (count == 0) fail_to_read(file_, "it became shorter meanwhile");
+    sum.update(bytes.data(), count);
+    at += count;
+  }
+  std::array<unsigned char, digest_size> digest{};
+  if (read_any(size - digest_size, digest.data(), digest_size) != digest_size || digest != sum.digest())
+    fail(Why::corrupt, file_, " is damaged: its content does not agree with its checksum");
+}
+
+void CheckpointFile::check(bool with_digest) {
   struct stat found;
   if (fstat(descriptor_, &found) != 0) fail_to_read(file_, std::strerror(errno));
   if (!S_ISREG(found.st_mode)) fail_to_read(file_, S_ISDIR(found.st_mode) ? "it is a folder" : "it is no regular file");
@@ -83,18 +106,7 @@ void CheckpointFile::check() {
   if (std::string_view(record.magic, sizeof record.magic) != closing_magic || record.archive > before ||
       record.description != before - record.archive)
     refuse_foreign(size);
-
-  Sha256 sum;
-  std::vector<char> bytes(std::min<uint64_t>(size, bytes_at_once));
-  for (uint64_t at = 0; at < size - digest_size;) {
-    const std::size_t count = read_any(at, bytes.data(), std::min<uint64_t>(bytes.size(), size - digest_size - at));
-    if (count == 0) fail_to_read(file_, "it became shorter meanwhile");
-    sum.update(bytes.data(), count);
-    at += count;
-  }
-  std::array<unsigned char, digest_size> digest{};
-  if (read_any(size - digest_size, digest.data(), digest_size) != digest_size || digest != sum.digest())
-    fail(Why::corrupt, file_, " is damaged: its content does not agree with its checksum");
+  if (with_digest) check_digest(size);
   if (record.format < 1 || record.format > checkpoint_format)
     fail(Why::format, file_, " has format ", record.format,
          " of checkpoints, this version of ftn_pytorch reads format ", checkpoint_format);

@@ -33,9 +33,11 @@ class CheckpointFile {
  public:
   /// Why::file if it cannot be read, Why::corrupt if it is damaged or cut off, Why::format if it is none, or
   /// of a later format. `name`: what texts call it, by default its path.
-  explicit CheckpointFile(const std::string& file, const std::string& name = {});
+  explicit CheckpointFile(const std::string& file, const std::string& name = {}) : CheckpointFile(file, name, true) {}
   ~CheckpointFile();
   CheckpointFile(const CheckpointFile&) = delete;
+  /// What a file says of itself, without a look at the rest; empty for other files, and where it cannot be read.
+  [[nodiscard]] static std::string description_of(const std::string& file);
 
   FileKind kind() const noexcept { return kind_; }
   /// Bytes of the archive, which is at the beginning.
@@ -46,7 +48,9 @@ class CheckpointFile {
   std::size_t read(uint64_t position, void* to, std::size_t count) const;
 
  private:
-  void check();
+  CheckpointFile(const std::string& file, const std::string& name, bool with_digest);
+  void check(bool with_digest);
+  void check_digest(uint64_t size) const;
   [[noreturn]] void refuse_foreign(uint64_t size) const;
   std::size_t read_any(uint64_t position, void* to, std::size_t count) const;
 

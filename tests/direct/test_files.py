@@ -69,6 +69,15 @@ def test_a_file_that_another_process_is_writing_is_refused(run, tmp_path):
     assert names(tmp_path) == {"net.pt", "state.pt"}
 
 
+def test_a_script_is_not_replaced(run, tmp_path):
+    (tmp_path / "closure.py").write_text("n = 1\n")
+    printed = run("save=closure.py")
+    assert "save FTN_PYTORCH_ERR_FILE" in printed
+    assert f"{tmp_path / 'closure.py'} cannot be written: there is a script; name another file" in printed
+    assert (tmp_path / "closure.py").read_text() == "n = 1\n"
+    assert names(tmp_path) == {"net.pt", "closure.py"}
+
+
 def test_what_killed_writers_have_left_is_removed(run, tmp_path):
     for name in (".state.pt.4711.part", ".other.pt.4711.part"):
         (tmp_path / name).write_text("cut off")

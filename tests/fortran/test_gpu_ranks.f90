@@ -267,6 +267,8 @@ contains
       call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "no device", errmsg, 'needs device="cuda"')
       call model%load(script("gpu_ranks.py"), per="gpu", communicator=world, device="xpu", stat=stat, errmsg=errmsg)
       call expect_text(errmsg, 'it is "xpu"', "another device")
+      call model%load(script("gpu_ranks.py"), per="gpu", communicator=world, device="cuda:63", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_DEVICE, "an error before it is loaded", errmsg)
       call model%load(script("gpu_ranks.py"), config=[torch_in("way", "fail")], per="gpu", communicator=world, &
          device=trim(device), stat=stat, errmsg=errmsg)
       call expect_text(errmsg, "ValueError: no good config", "an error while it is loaded")

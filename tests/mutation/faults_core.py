@@ -13,8 +13,8 @@ CORE_FAULTS = [
     Fault(
         "the file is not synced",
         "src/base/replaced_file.cpp",
-        "fsync(descriptor.get()) != 0 || rename",
-        "rename",
+        "if (fsync(descriptor.get()) != 0) fail_by_errno(path);",
+        "",
         gtest(CORE, "ReplacedFile*"),
     ),
     Fault(
@@ -35,6 +35,13 @@ CORE_FAULTS = [
         "parts of killed writers stay",
         "src/base/replaced_file.cpp",
         "if (lock.is_held()) remove_parts(path);",
+        "",
+        gtest(CORE, "ReplacedFile*"),
+    ),
+    Fault(
+        "a script is replaced",
+        "src/base/replaced_file.cpp",
+        'if (file.extension() == ".py") fail_to_write(file, "there is a script; name another file");',
         "",
         gtest(CORE, "ReplacedFile*"),
     ),
@@ -210,5 +217,21 @@ CORE_FAULTS = [
         "remember_error(FPT_ERR_MEMORY,",
         "remember_error(FPT_ERR_INTERNAL,",
         gtest(CORE, "Guard*"),
+    ),
+    # ---- src/node
+    Fault(
+        "a rank that is gone before it joins is waited for",
+        "src/node/server.cpp",
+        "if (client.control) ++gone_;",
+        "if (client.channel) ++gone_;",
+        gtest(CORE, "*ServerTest*"),
+    ),
+    # ---- src/plugin
+    Fault(
+        "a rank replaces the recording of another",
+        "src/plugin/recording/checkpoint_writer.cpp",
+        "if (writer != rank().number)",
+        "if (writer < 0)",
+        pytest("python/test_checkpoint_lock.py", "ftn_pytorch_direct", "ftn_pytorch_recording"),
     ),
 ]

@@ -4,6 +4,7 @@
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import subprocess
 import sys
@@ -15,6 +16,18 @@ import ftn_pytorch
 from ftn_pytorch.checkpoint import Checkpoint, folder
 from ftn_pytorch.system import launcher, process
 
+BEFORE = str(Path(__file__).parent / "recordings_of_before" / "0.2.0.ftr")
+SCALED = """
+import torch
+weight = torch.ones(3)
+def ftn_pytorch_forward(x):
+    return weight * x
+"""
+WRITERS = [
+    *(("script", "script"), ("recording", "recording"), ("script", "recording"), ("recording", "script")),
+    *(("checkpoint", "recording"), ("script", "checkpoint")),
+]
+
 
 @pytest.fixture
 def checkpoint():
@@ -23,14 +36,34 @@ def checkpoint():
 
 @pytest.fixture
 def rank(monkeypatch):
-    """rank(r): this process is rank r of two from now on."""
+    """rank(r): this process is rank r of two from now on. ``names``: what the launcher tells the name of its job by."""
 
-    def be(number, job="job.1"):
+    def be(number, job="job.1", names=("PMIX_NAMESPACE",)):
         monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
         monkeypatch.setenv("OMPI_COMM_WORLD_RANK", str(number))
-        monkeypatch.setenv("PMIX_NAMESPACE", job)
+        for each in itertools.chain(*launcher._JOBS):
+            monkeypatch.delenv(each, raising=False)
+        for each in names:
+            monkeypatch.setenv(each, job)
 
     return be
+
+
+@pytest.fixture
+def writers(write, extension):
+    """What writes the state of a saved recording into a file: the script, and, without it, the plug-in."""
+    import torch
+
+    from ftn_pytorch.opening import open_runner
+
+    runner = open_runner(write("scaled.py", SCALED), {"record": True}, {})
+    forward = runner.bind("ftn_pytorch_forward", 0)[0]
+    for step in range(8):
+        forward(torch.full((3,), float(step)))
+    path = write("scaled.ftr", "")
+    runner.save(path)
+    saved = ftn_pytorch.load_recording(path)
+    return {"script": runner.save, "recording": saved.save_recording, "checkpoint": saved.save}
 
 
 @pytest.fixture
@@ -90,15 +123,64 @@ def test_two_ranks_that_save_one_file_one_after_the_other_are_told(tmp_path, fai
     checkpoint.save(path)
 
 
-@pytest.mark.parametrize("names_of_job", [{}, {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}])
-def test_ranks_know_their_job(rank, monkeypatch, names_of_job):
+@pytest.mark.parametrize("names_of_job", [(), *launcher._JOBS])
+def test_ranks_know_their_job(rank, names_of_job):
+    rank(0, "7", names_of_job)
+    assert launcher.job().endswith(".7" * len(names_of_job) or str(os.getppid()))
+
+
+@pytest.mark.parametrize("first, second", WRITERS)
+def test_two_ranks_that_save_a_recording_are_told(tmp_path, fails, writers, rank, first, second):
+    path = str(tmp_path / "saved.ftr")
     rank(0)
-    monkeypatch.delenv("PMIX_NAMESPACE")
-    for name in ("OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "SLURM_STEP_ID"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in names_of_job.items():
-        monkeypatch.setenv(name, value)
-    assert launcher.job().endswith("7.0" if names_of_job else str(os.getppid()))
+    writers[first](path)
+    writers[first](path)
+    before = Path(path).read_bytes()
+    rank(1)
+    with fails("LOCKED", f"{path} was written by rank 0 of this job", "this is rank 1", "%r"):
+        writers[second](path)
+    assert Path(path).read_bytes() == before
+    writers[second](str(tmp_path / "saved%r.ftr"))
+    rank(1, job="job.2")
+    writers[second](path)
+    assert Path(path).read_bytes() != before
+    assert names(tmp_path) == ["saved.ftr", "saved1.ftr", "scaled.ftr", "scaled.py"]
+
+
+@pytest.mark.parametrize("names_of_job", [(), *launcher._JOBS])
+@pytest.mark.parametrize("first, second", [("script", "recording"), ("recording", "script")])
+def test_script_and_recording_know_one_job(tmp_path, fails, writers, rank, first, second, names_of_job):
+    path = str(tmp_path / "saved.ftr")
+    rank(0, "7", names_of_job)
+    writers[first](path)
+    rank(1, "7", names_of_job)
+    with fails("LOCKED", "was written by rank 0 of this job"):
+        writers[second](path)
+
+
+def test_a_recording_of_before_does_not_tell_its_job(tmp_path, extension, rank):
+    saved = ftn_pytorch.load_recording(BEFORE)
+    for number in (0, 1):
+        rank(number)
+        saved.save_recording(str(tmp_path / "saved.ftr"))
+        assert saved.restore(str(tmp_path / "saved.ftr")) is None
+
+
+@pytest.mark.parametrize("kind", ["objects", "recording"])
+def test_a_step_that_another_rank_has_written_into_a_folder_stays(tmp_path, fails, checkpoint, rank, kind, request):
+    path = str(tmp_path / "steps")
+    if kind == "recording":
+        request.getfixturevalue("extension")
+        checkpoint = ftn_pytorch.load_recording(BEFORE)
+    rank(0)
+    Checkpoint(values={}).write(path, step=7)
+    rank(1)
+    with fails("LOCKED", f"{of_steps(7)[0]} was written by rank 0 of this job"):
+        checkpoint.write(path, step=7)
+    checkpoint.write(path, step=8)
+    rank(1, job="job.2")
+    checkpoint.write(path, step=8)
+    assert names(tmp_path / "steps") == [".lock", *of_steps(7, 8)]
 
 
 def test_a_second_process_is_refused_while_the_first_lives(tmp_path, fails, checkpoint, other):

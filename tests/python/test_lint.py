@@ -190,6 +190,19 @@ def test_our_own_sources() -> None:
     assert sum(file.read_text().count("torch_in(") for file in files) > 100
 
 
+@pytest.mark.parametrize(("name", "content"), [("closure.py", b"y = torch_in(2*x)\n"), ("net.pt", b"PK\3\4\0\0")])
+def test_what_is_no_fortran_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes
+) -> None:
+    (tmp_path / "a.f90").write_text("a = torch_in(2*[1, 2])\nend\n")
+    (tmp_path / name).write_bytes(content)
+    assert main(["lint", str(tmp_path / "a.f90"), str(tmp_path / name)]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"lint: FTN_PYTORCH_ERR_ARGUMENT: {tmp_path / name} is no Fortran" in told.err
+    assert f"python -m ftn_pytorch check {tmp_path / name}" in told.err
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.f90"
     file.write_text("a = torch_in(2*[1, 2])\nend\n")

@@ -84,8 +84,7 @@ class Checkpoint:
         if trial.is_on():
             return target
         with fair_lock.lock(), file.locked(target):
-            refuse_other_rank(target)
-            self._write(target, step)
+            self._write_alone(target, step)
         return target
 
     def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:
@@ -98,7 +97,7 @@ class Checkpoint:
         if trial.is_on():
             return file.resolve(path)
         with fair_lock.lock():
-            return self._session.write(file.resolve(path), keep, step, self._write)
+            return self._session.write(file.resolve(path), keep, step, self._write_alone)
 
     def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
         """Put back what a file holds, or the newest file of a folder; returns its step.
@@ -176,6 +175,11 @@ class Checkpoint:
     def _find_type(self, name: str) -> Any:
         """Class of named tuples, and of objects of a user's own classes."""
         return find_imported_type(name)
+
+    def _write_alone(self, path: str, step: int | None) -> None:
+        """``_write``, but not in place of what another rank of this job has written."""
+        refuse_other_rank(path)
+        self._write(path, step)
 
     def _write(self, path: str, step: int | None) -> None:
         file.write(path, *self._content_of(step, self._encoded(path)), read=self._check)

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print what is found: 0 nothing, 1 something. FILE, IMPORT where nothing can be found."""
+    """Print what is found: 0 nothing, 1 something. ARGUMENT, FILE, IMPORT where nothing can be found."""
     try:
         found = list(findings(chosen.files))
     except ModuleNotFoundError as failure:
@@ -48,19 +48,32 @@ def run(chosen: argparse.Namespace) -> int:
 def findings(files: Iterable[Path]) -> Iterator[Finding]:
     """All that is found in the files, which may use each other's modules.
 
-    ModuleNotFoundError: tree-sitter or its Fortran grammar is not installed. OSError: a file cannot be read.
+    ModuleNotFoundError: tree-sitter or its Fortran grammar is not installed. OSError: a file cannot be read. ARGUMENT:
+    it is a script or a saved model.
     """
     import tree_sitter
     import tree_sitter_fortran
 
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_fortran.language()))
-    trees = [(str(file), parser.parse(Path(file).read_bytes())) for file in files]
+    trees = [(str(file), parser.parse(_source(Path(file)))) for file in files]
     sources = Sources()
     for _, tree in trees:
         sources.add(tree.root_node)
     for file, tree in trees:
         for line, wrong, cure in _look(tree.root_node, Scope(), sources):
             yield Finding(file, line, wrong, cure)
+
+
+def _source(file: Path) -> bytes:
+    """The parser takes anything, and would find nothing."""
+    content = file.read_bytes()
+    if file.suffix == ".py" or b"\0" in content:
+        raise FtnPytorchError(
+            "ARGUMENT",
+            f"{file} is no Fortran, and lint reads Fortran sources only. python -m ftn_pytorch check {file} calls the "
+            "functions of a script, or of a saved model, as a Fortran program would",
+        )
+    return content
 
 
 def _look(node: Node, scope: Scope, sources: Sources) -> Iterator[tuple[int, str, str]]:

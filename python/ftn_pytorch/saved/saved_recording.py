@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..checkpoint import file
-from ..checkpoint.base import Checkpoint, refuse_other_rank
+from ..checkpoint.base import Checkpoint
 from ..errors import FtnPytorchError
 from ..ranks import sums
 from ..recording.arguments import leaves
@@ -133,7 +133,6 @@ class SavedRecording(Checkpoint):
         target = file.resolve(path)
         if not trial.is_on():
             with fair_lock.lock():
-                refuse_other_rank(target)
                 self._write(target, step)
         return target
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from ..checkpoint import archive, file, resumption
-from ..checkpoint.base import Checkpoint
+from ..checkpoint.base import Checkpoint, refuse_other_rank
 from ..checkpoint.capture import Collector
 from ..checkpoint.script import ScriptCheckpoint
 from ..errors import FtnPytorchError
@@ -32,7 +32,7 @@ from .portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 
 FORMAT = 2
 """Of recordings in a file, as in src/ftr/program.cpp."""
-_HOLES = ("step", "written", "host", "rank", "ranks")
+_HOLES = ("step", "written", "host", "rank", "ranks", "job", file.RANK_OF_JOB)
 
 
 class Writer:
@@ -95,6 +95,7 @@ class Writer:
             archive.write(stream, text, self._arrays, others)
 
         with file.locked(self._path):
+            refuse_other_rank(self._path)
             file.write(
                 self._path,
                 about,
@@ -232,5 +233,5 @@ def _parameters(node: Any) -> Iterator[str]:
 def _description(about: Mapping[str, Any]) -> list[resumption.Piece]:
     """The description of a checkpoint in pieces; what depends on when and where it is written is left open."""
     mark = uuid.uuid4().hex
-    marked = {**about, **{name: f"{mark}{name}{mark}" for name in _HOLES}, "job": None}
+    marked = {**about, **{name: f"{mark}{name}{mark}" for name in _HOLES}}
     return resumption.pieces_of(json.dumps(marked), mark)

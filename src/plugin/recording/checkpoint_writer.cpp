@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/recording/checkpoint_writer.hpp"
 
+#include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <ostream>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
@@ -11,8 +14,28 @@
 #include "base/replaced_file.hpp"
 #include "ftr/refusal.hpp"
 #include "ftr/sha256.hpp"
+#include "plugin/recording/pieces.hpp"
 
 namespace fpt::direct {
+namespace {
+
+/// Ranks that write one after the other do not meet at the lock, and the last one would win.
+void refuse_other_rank(const std::string& file) {
+  const std::optional<std::string> own = job();
+  if (!own) return;
+  // quotes in its texts are escaped, so these are its keys
+  constexpr std::string_view rank_key = "\"rank_of_job\": ";
+  const std::string about = ftr::CheckpointFile::description_of(file);
+  const std::size_t place = about.find(rank_key);
+  if (place == std::string::npos || about.find("\"job\": " + json_text(*own)) == std::string::npos) return;
+  int writer = rank().number;
+  std::from_chars(about.data() + place + rank_key.size(), about.data() + about.size(), writer);
+  if (writer != rank().number)
+    fail(FPT_ERR_LOCKED, file, " was written by rank ", writer, " of this job, and this is rank ", rank().number,
+         ": give each rank a name of its own by writing %r for the rank, or write on one rank");
+}
+
+}  // namespace
 
 std::string checkpoint_path(const std::string& file) {
   if (file.find_first_not_of(" \t\n\v\f\r") == std::string::npos)
@@ -27,6 +50,7 @@ void write_checkpoint_file(const std::string& file, ftr::FileKind kind, const st
                            const std::function<void(const WriteBytes&)>& fill,
                            const std::function<void(const ftr::CheckpointFile&)>& check) {
   const auto write_all = [&](std::ostream& stream) {
+    refuse_other_rank(file);
     ftr::Sha256 sum;
     uint64_t length = 0;
     const WriteBytes write = [&](const void* data, std::size_t size) {

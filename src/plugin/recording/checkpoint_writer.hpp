@@ -11,7 +11,7 @@
 namespace fpt::direct {
 
 /// Write a file that is complete or as it was before; `fill` writes the archive, `check` reads it once more. Errors are
-/// those of replace_file.
+/// those of replace_file, and FPT_ERR_LOCKED if another rank of this job has written the file that is there.
 void write_checkpoint_file(const std::string& file, ftr::FileKind kind, const std::string& description,
                            const std::function<void(const WriteBytes&)>& fill,
                            const std::function<void(const ftr::CheckpointFile&)>& check);

@@ -48,8 +48,9 @@ std::string value_of_hole(const c10::IValue& hole, const HoleValues& values) {
   if (!has_name && kind == "step") return values.step ? std::to_string(*values.step) : "null";
   if (!has_name && kind == "written") return json_text(values.written);
   if (!has_name && kind == "host") return json_text(values.host);
-  if (!has_name && kind == "rank") return std::to_string(values.rank);
+  if (!has_name && (kind == "rank" || kind == "rank_of_job")) return std::to_string(values.rank);
   if (!has_name && kind == "ranks") return std::to_string(values.ranks);
+  if (!has_name && kind == "job") return values.job ? json_text(*values.job) : "null";
   fail(FPT_ERR_FORMAT, "its text has a hole for \"", as_utf8(kind.substr(0, 200)), "\"");
 }
 
@@ -65,6 +66,7 @@ HoleValues HoleValues::of_this_process() {
   if (gethostname(text, sizeof text - 1) == 0) values.host = text;
   values.rank = fpt::rank().number;
   values.ranks = fpt::rank().count;
+  values.job = fpt::job();
   return values;
 }
 

@@ -20,9 +20,10 @@ struct HoleValues {
   std::optional<int64_t> step;                          ///< for ("step",); null where there is none
   std::string written;                                  ///< for ("written",): "2030-01-31T12:00:00+0100"
   std::string host;                                     ///< for ("host",)
-  int64_t rank = 0, ranks = 1;                          ///< for ("rank",), ("ranks",)
+  int64_t rank = 0, ranks = 1;                          ///< for ("rank",) and ("rank_of_job",), ("ranks",)
+  std::optional<std::string> job;                       ///< for ("job",); null where there is none
 
-  /// `written`, `host`, `rank` and `ranks` of this moment and process.
+  /// `written`, `host`, `rank`, `ranks` and `job` of this moment and process.
   static HoleValues of_this_process();
 };
 

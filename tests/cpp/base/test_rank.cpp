@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <unistd.h>
+
+#include "base/error.hpp"
 #include "base/rank.hpp"
 #include "support.hpp"
 
@@ -59,6 +62,26 @@ TEST_F(RankTest, FilesOfEachRankGetItBeforeTheExtensionOtherwise) {
   EXPECT_EQ(name_for_rank("trace.json"), "trace.12.json");
   EXPECT_EQ(name_for_rank("a.b/trace"), "a.b/trace.12");
   EXPECT_EQ(name_for_rank("a/.hidden"), "a/.hidden.12");
+}
+
+TEST_F(RankTest, JobsAreToldApartByTheirNamesOrByTheirParent) {
+  const Variable pmix("PMIX_NAMESPACE", nullptr), open_mpi_job("OMPI_MCA_ess_base_jobid", nullptr),
+      slurm_job("SLURM_JOB_ID", nullptr), step("SLURM_STEP_ID", nullptr);
+  EXPECT_FALSE(job());
+  const Variable count("PMI_SIZE", "16"), own("PMI_RANK", "12");
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  EXPECT_EQ(job(), concat(host, ".", getppid()));
+  {
+    const Variable job_alone("SLURM_JOB_ID", "7");
+    EXPECT_EQ(job(), concat(host, ".", getppid()));
+    const Variable both("SLURM_STEP_ID", "0");
+    EXPECT_EQ(job(), "SLURM_JOB_ID.7.0");
+    const Variable first("PMIX_NAMESPACE", "prterun-4711@1");
+    EXPECT_EQ(job(), "PMIX_NAMESPACE.prterun-4711@1");
+  }
+  const Variable empty("PMIX_NAMESPACE", ""), of_open_mpi("OMPI_MCA_ess_base_jobid", "123");
+  EXPECT_EQ(job(), "OMPI_MCA_ess_base_jobid.123");
 }
 
 }  // namespace

@@ -200,6 +200,8 @@ TEST_F(ReplacedFileTest, PlacesThatCannotBeWrittenAreTold) {
   };
   EXPECT_FAILS(outcome(folder.path() / "none" / "model.pt"), FPT_ERR_FILE, "there is no folder");
   EXPECT_FAILS(outcome(folder.path()), FPT_ERR_FILE, "it is a folder");
+  EXPECT_FAILS(outcome(folder.write("closure.py", "def")), FPT_ERR_FILE, "there is a script; name another file");
+  EXPECT_EQ(content_of(folder.path() / "closure.py"), "def");
   EXPECT_FAILS(outcome("/dev/null"), FPT_ERR_FILE, "it is no regular file");
   EXPECT_FAILS(outcome(folder.write("file", "") / "model.pt"), FPT_ERR_FILE, "Not a directory");
   if (geteuid() == 0) return;  // nothing is protected from root

@@ -56,6 +56,18 @@ TEST_F(CheckpointFileTest, PartsAreToldApart) {
   EXPECT_EQ(opened.read(UINT64_MAX, bytes, 1), 0u);
 }
 
+TEST_F(CheckpointFileTest, TheDescriptionIsToldWithoutALookAtTheRest) {
+  EXPECT_EQ(CheckpointFile::description_of(file), "") << "no file";
+  write();
+  EXPECT_EQ(CheckpointFile::description_of(file), "{}");
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary) << "A";
+  EXPECT_EQ(open().status, FPT_ERR_CORRUPT);
+  EXPECT_EQ(CheckpointFile::description_of(file), "{}");
+  fs::resize_file(file, fs::file_size(file) - 1);
+  EXPECT_EQ(CheckpointFile::description_of(file), "") << "cut off";
+  EXPECT_EQ(CheckpointFile::description_of(folder.write("b.ckpt", "foreign")), "");
+}
+
 TEST_F(CheckpointFileTest, AFileThatReadsOtherwiseThanItWasWrittenDoesNotCount) {
   write();
   const auto fill = [&](const WriteBytes& put) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 
+#include "base/rank.hpp"
 #include "ftr/outcome.hpp"
 #include "plugin/recording/pieces.hpp"
 
@@ -27,13 +28,16 @@ TEST(Pieces, HolesAreFilledInTheirOrder) {
   values.written = "2030-01-31T12:00:00+0100";
   values.host = "no\"de\\1\n\xc3\xa9\xff";
   values.rank = 2, values.ranks = 8;
+  values.job = "a.1";
   const c10::IValue text =
-      pieces({"{", hole("number", "lr"), " ", hole("number", "beta"), " \"", hole("generator"), "\" ", hole("step"),
-              " ", hole("written"), " ", hole("host"), " ", hole("rank"), " of ", hole("ranks"), "}"});
+      pieces({"{",    hole("number", "lr"), " ",    hole("number", "beta"), " \"", hole("generator"),
+              "\" ",  hole("step"),         " ",    hole("written"),        " ",   hole("host"),
+              " ",    hole("rank"),         " of ", hole("ranks"),          " ",   hole("rank_of_job"),
+              " in ", hole("job"),          "}"});
   const std::string begin = R"({0.001 1.0 "aGkh/w==" )";
   const std::string end = R"( "2030-01-31T12:00:00+0100" "no\"de\\1\u000a)"
                           "\xc3\xa9"
-                          R"(\\xff" 2 of 8})";
+                          R"(\\xff" 2 of 8 2 in "a.1"})";
   EXPECT_EQ(filled(text, values), begin + "null" + end);
   values.step = 12;
   EXPECT_EQ(filled(text, values), begin + "12" + end);
@@ -101,6 +105,8 @@ TEST(Pieces, ThisProcessIsTold) {
   EXPECT_FALSE(values.host.empty());
   EXPECT_EQ(values.rank, 3);
   EXPECT_EQ(values.ranks, 4);
+  EXPECT_EQ(values.job, job());
+  EXPECT_EQ(filled(pieces({hole("job")}), {}), "null");
 }
 
 TEST(Pieces, OtherPiecesAreRefused) {

@@ -1,0 +1,72 @@
+! SPDX-License-Identifier: MIT
+!> Two ranks without Python: one name for both is an error of the second writer, also where they never meet at a lock.
+!>
+!>     mpirun -n 2 test_saved_recording_mpi <rank that writes first>
+program test_saved_recording_mpi
+   use mpi_f08
+   use check, only : expect, expect_status, expect_text, finish, is_mapped
+   use ftn_pytorch
+   implicit none
+
+   character(*), parameter :: prefix = "test_saved_recording_mpi_"
+   type(torch_module) :: closure
+   character(1) :: word
+   integer :: rank, ranks, first
+
+   call get_command_argument(1, word)
+   read (word, *) first
+   call MPI_Init()
+   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+   call MPI_Comm_size(MPI_COMM_WORLD, ranks)
+   call expect(ranks == 2, "this test is for two ranks")
+   call closure%load("closure.ftr")
+   call names_of_their_own()
+   if (rank == first) call one_name()
+   call MPI_Barrier(MPI_COMM_WORLD)
+   if (rank /= first) call one_name()
+   call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
+   call MPI_Finalize()
+   call finish()
+
+contains
+
+   subroutine names_of_their_own()
+      character(:), allocatable :: errmsg
+      integer :: stat, step
+
+      call closure%save(prefix//"%r.ftr", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "a file of each rank", errmsg)
+      call closure%checkpoint(prefix//"rank%r", step=1, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "a folder of each rank", errmsg)
+      call closure%restore(prefix//"rank%r", found=step)
+      call expect(step == 1, "each rank has its step")
+   end subroutine names_of_their_own
+
+   !> What a former job has left there is replaced, what the other rank of this one has written is not
+   subroutine one_name()
+      character(:), allocatable :: errmsg
+      integer :: stat
+
+      call closure%save(prefix//"one.ftr", stat=stat, errmsg=errmsg)
+      call expect_one_writer(stat, errmsg, "one.ftr")
+      call closure%save(prefix//"one.ftr", stat=stat, errmsg=errmsg)
+      call expect_one_writer(stat, errmsg, "one.ftr")
+      call closure%checkpoint(prefix//"one", step=1, stat=stat, errmsg=errmsg)
+      call expect_one_writer(stat, errmsg, "one/checkpoint-000000000001.ckpt")
+      call closure%free() ! and with it the lock of the folder
+   end subroutine one_name
+
+   subroutine expect_one_writer(stat, errmsg, name)
+      integer, intent(in) :: stat
+      character(:), allocatable, intent(in) :: errmsg
+      character(*), intent(in) :: name
+
+      if (rank == first) then
+         call expect_status(stat, FTN_PYTORCH_OK, "the first rank writes "//name, errmsg)
+      else
+         call expect_status(stat, FTN_PYTORCH_ERR_LOCKED, "the second rank is told of "//name, errmsg, &
+            prefix//name//" was written by rank "//word//" of this job")
+      end if
+   end subroutine expect_one_writer
+
+end program test_saved_recording_mpi
