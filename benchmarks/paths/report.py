@@ -53,18 +53,12 @@ def overview(results: Sequence[Mapping[str, Any]]) -> str:
 
 def case_table(document: Mapping[str, Any], case: str) -> str:
     """Times of a call in microseconds, and what they are beside plain Python."""
-    head = (CASES[case].unit, "path", "min, us", "mean", "median", "p99", "max", "x Python", "- Python, us",
-            "per second", "GFlop/s", "creation, ms", "deletion, ms")
-    rows = []
-    for row in _rows(document["results"], case):
-        call = row["call_us"]
-        flops = document["models"].get(f"{case}_{row['size']}", {}).get("flops", 0)
-        rows.append((
-            row["size"], PATHS[row["path"]], *(microseconds(call[name]) for name in summary.NAMES),
-            f"{row['ratio']:.3f}" if "ratio" in row else "", f"{row['difference_us']:+,.2f}" if "ratio" in row else "",
-            f"{1e6 / max(call['median'], 1e-3):,.4g}", f"{flops / call['median'] / 1e3:.2f}" if flops else "",
-            *(f"{row[name]['median'] / 1e3:.2f}" if name in row else "" for name in ("creation_us", "deletion_us")),
-        ))
+    head = (CASES[case].unit, "path", "min, us", "mean", "median", "p99", "max", "x Python", "- Python, us")
+    rows = [
+        (row["size"], PATHS[row["path"]], *(microseconds(row["call_us"][name]) for name in summary.NAMES),
+         f"{row['ratio']:.3f}" if "ratio" in row else "", f"{row['difference_us']:+,.2f}" if "ratio" in row else "")
+        for row in _rows(document["results"], case)
+    ]
     models = {size: document["models"].get(f"{case}_{size}", {}) for size in {row[0] for row in rows}}
     facts = next((f"{facts['parameters']:,} parameters. " for facts in models.values() if facts.get("parameters")), "")
     checked = f"Difference to plain Python before timing: {_errors(document['results'], case)}.\n\n"
