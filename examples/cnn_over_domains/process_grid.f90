@@ -13,7 +13,7 @@ module process_grid
 
    type :: subdomain
       type(MPI_Comm) :: comm
-      integer :: rank = 0, ranks = 1
+      integer :: rank = 0
       !> Ranks along y and x, and the place of this one; rank = iy*px + ix
       integer :: py = 1, px = 1, iy = 0, ix = 0
       !> Coarse cells of all ranks, of this one, and those before it; each is factor x factor cells of the model
@@ -30,21 +30,20 @@ module process_grid
 contains
 
    !> Cut a domain of coarse cells among the ranks
-   subroutine cut(self, grid, cells, factor, weak)
+   subroutine cut(self, grid, cells, factor)
       class(subdomain), intent(out) :: self
       !> Ranks along y and x; 0: MPI chooses
       integer, intent(in) :: grid(2)
-      !> Coarse cells along y and x: of all ranks, or of each if `weak`
+      !> Coarse cells along y and x, of all ranks
       integer, intent(in) :: cells(2)
       !> Cells of the model in a coarse one, along each axis
       integer, intent(in) :: factor
-      logical, intent(in) :: weak
 
-      integer :: dims(2), place(2)
+      integer :: ranks, dims(2), place(2)
 
-      call MPI_Comm_size(MPI_COMM_WORLD, self%ranks)
+      call MPI_Comm_size(MPI_COMM_WORLD, ranks)
       dims = grid
-      call MPI_Dims_create(self%ranks, 2, dims)
+      call MPI_Dims_create(ranks, 2, dims)
       call MPI_Cart_create(MPI_COMM_WORLD, 2, dims, [.false., .true.], .false., self%comm)
       call MPI_Comm_rank(self%comm, self%rank)
       call MPI_Cart_coords(self%comm, self%rank, 2, place)
@@ -54,8 +53,8 @@ contains
       self%px = dims(2)
       self%iy = place(1)
       self%ix = place(2)
-      self%all_ny = cells(1)*merge(dims(1), 1, weak)
-      self%all_nx = cells(2)*merge(dims(2), 1, weak)
+      self%all_ny = cells(1)
+      self%all_nx = cells(2)
       self%factor = factor
       self%y0 = first(self%iy, self%py, self%all_ny)
       self%ny = first(self%iy + 1, self%py, self%all_ny) - self%y0
