@@ -14,7 +14,7 @@ module domains
    type :: domain
       !> All ranks, in the order of their rectangles
       type(MPI_Comm) :: communicator
-      integer :: rank, ranks
+      integer :: rank
       !> Cells of the square in each direction, cells of this rank, and those before them
       integer :: cells(2), n(2), offset(2)
       !> Ranks at the lower and at the upper edge in each direction
@@ -32,22 +32,20 @@ module domains
 
 contains
 
-   !> `cells` in each direction, or for each rank if `weak`; with the number of ranks the work then grows
-   function new_domain(cells, weak) result(self)
+   !> `cells` in each direction
+   function new_domain(cells) result(self)
       integer, intent(in) :: cells
-      logical, intent(in) :: weak
       type(domain) :: self
 
-      integer :: blocks(2), place(2), direction
+      integer :: ranks, blocks(2), place(2), direction
 
-      call MPI_Comm_size(MPI_COMM_WORLD, self%ranks)
+      call MPI_Comm_size(MPI_COMM_WORLD, ranks)
       blocks(:) = 0
-      call MPI_Dims_create(self%ranks, 2, blocks)
+      call MPI_Dims_create(ranks, 2, blocks)
       call MPI_Cart_create(MPI_COMM_WORLD, 2, blocks, [.true., .true.], .true., self%communicator)
       call MPI_Comm_rank(self%communicator, self%rank)
       call MPI_Cart_coords(self%communicator, self%rank, 2, place)
       self%cells(:) = cells
-      if (weak) self%cells(:) = cells*blocks
       do direction = 1, 2
          ! Blocks differ by one cell where the number of cells cannot be divided
          self%offset(direction) = self%cells(direction)*place(direction)/blocks(direction)
