@@ -14,11 +14,7 @@ contains
       logical, intent(in) :: is_right
       character(*), intent(in) :: what
 
-      if (is_right) then
-         print "(2a)", "yes: ", what
-      else
-         print "(2a)", "NO:  ", what
-      end if
+      print "(2a)", merge("yes: ", "NO:  ", is_right), what
       failed = failed .or. .not. is_right
    end subroutine verdict
 
