@@ -66,7 +66,7 @@ def errors(seen, missed):
 def compare(seen, missed, whole_seen, whole_missed, j0, i0):
     """Largest differences to the CNN over the whole domain on one rank: outputs, and gradients relative to the largest.
 
-    whole_seen, whole_missed: those of all ranks. j0, i0: first cell of this rank.
+    whole_seen, whole_missed: (3, ...) and (1, ...), of all ranks. j0, i0: first cell of this rank.
     """
     y = (slice(j0, j0 + seen.shape[1]), slice(i0, i0 + seen.shape[2]))
     over.zero_grad()

@@ -110,11 +110,11 @@ contains
 
    !> Outputs and gradients beside those of one rank with the whole domain
    subroutine compare()
-      real(wp), allocatable :: whole(:, :, :), whole_missed(:, :)
+      real(wp), allocatable :: whole(:, :, :), whole_missed(:, :, :)
       real(wp) :: difference(2)
 
-      whole = whole_of(seen)
-      whole_missed = domain%whole(missed)
+      whole = domain%whole(seen)
+      whole_missed = domain%whole(spread(missed, 3, 1))
       call closure%call("compare", [torch_in(seen), torch_in(missed), torch_in(whole), torch_in(whole_missed), &
          torch_in(domain%y0), torch_in(domain%x0)], [torch_out(difference(1)), torch_out(difference(2))])
       call MPI_Allreduce(MPI_IN_PLACE, difference, 2, MPI_DOUBLE_PRECISION, MPI_MAX, domain%comm)
@@ -129,18 +129,6 @@ contains
       end if
    end subroutine compare
 
-   !> Several fields of all ranks
-   function whole_of(fields) result(all_cells)
-      real(wp), intent(in) :: fields(:, :, :)
-      real(wp) :: all_cells(domain%all_nx, domain%all_ny, size(fields, 3))
-
-      integer :: k
-
-      do k = 1, size(fields, 3)
-         all_cells(:, :, k) = domain%whole(fields(:, :, k))
-      end do
-   end function whole_of
-
    subroutine tell_exchange()
       integer :: width, messages, bytes
       logical :: is_recorded
@@ -154,15 +142,15 @@ contains
    !> Rank 0 draws what all ranks have
    subroutine draw()
       type(torch_pymodule) :: artist
-      real(wp), allocatable :: predicted(:, :, :), whole(:, :, :), whole_missed(:, :)
+      real(wp), allocatable :: predicted(:, :, :), whole(:, :, :), whole_missed(:, :, :)
 
       allocate (predicted(domain%nx, domain%ny, 2))
       call closure%call("predict", [torch_in(seen)], [torch_out(predicted)])
-      whole = whole_of(predicted)
-      whole_missed = domain%whole(missed)
+      whole = domain%whole(predicted)
+      whole_missed = domain%whole(spread(missed, 3, 1))
       if (domain%rank /= 0) return
       call artist%load(trim(plot))
-      call artist%call("draw", [torch_in(trim(folder)), torch_in(whole_missed), torch_in(whole), torch_in(history), &
-         torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_copy(1e-3_wp*factor*dx)])
+      call artist%call("draw", [torch_in(trim(folder)), torch_in(whole_missed(:, :, 1)), torch_in(whole), &
+         torch_in(history), torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_copy(1e-3_wp*factor*dx)])
    end subroutine draw
 end program cnn_over_domains
