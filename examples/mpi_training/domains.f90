@@ -59,35 +59,26 @@ contains
       class(domain), intent(in) :: self
       real(real64), intent(inout) :: q(1 - halo:, 1 - halo:)
 
-      real(real64), allocatable :: sent(:, :), received(:, :)
-
       associate (nx => self%n(1), ny => self%n(2), above => self%upper, below => self%lower)
-         allocate (sent(halo, ny), received(halo, ny))
-         sent(:, :) = q(nx - halo + 1:nx, 1:ny)
-         call pass(sent, above(1), received, below(1))
-         q(1 - halo:0, 1:ny) = received
-         sent(:, :) = q(1:halo, 1:ny)
-         call pass(sent, below(1), received, above(1))
-         q(nx + 1:nx + halo, 1:ny) = received
-         deallocate (sent, received)
-         allocate (sent(nx, halo), received(nx, halo))
-         sent(:, :) = q(1:nx, ny - halo + 1:ny)
-         call pass(sent, above(2), received, below(2))
-         q(1:nx, 1 - halo:0) = received
-         sent(:, :) = q(1:nx, 1:halo)
-         call pass(sent, below(2), received, above(2))
-         q(1:nx, ny + 1:ny + halo) = received
+         call pass(q(nx - halo + 1:nx, 1:ny), above(1), q(1 - halo:0, 1:ny), below(1))
+         call pass(q(1:halo, 1:ny), below(1), q(nx + 1:nx + halo, 1:ny), above(1))
+         call pass(q(1:nx, ny - halo + 1:ny), above(2), q(1:nx, 1 - halo:0), below(2))
+         call pass(q(1:nx, 1:halo), below(2), q(1:nx, ny + 1:ny + halo), above(2))
       end associate
 
    contains
 
-      subroutine pass(sent, target_rank, received, source)
-         real(real64), intent(in) :: sent(:, :)
+      subroutine pass(strip, target_rank, taken, source)
+         real(real64), intent(in) :: strip(:, :)
          integer, intent(in) :: target_rank, source
-         real(real64), intent(inout) :: received(:, :)
+         real(real64), intent(out) :: taken(:, :)
 
+         real(real64) :: sent(size(strip, 1), size(strip, 2)), received(size(strip, 1), size(strip, 2))
+
+         sent = strip
          call MPI_Sendrecv(sent, size(sent), MPI_REAL8, target_rank, 0, received, size(received), MPI_REAL8, source, &
             0, self%communicator, MPI_STATUS_IGNORE)
+         taken = received
       end subroutine pass
    end subroutine exchange
 
