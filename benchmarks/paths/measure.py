@@ -152,6 +152,8 @@ def measure_case(
             times, failures = turns.measure({path: (workers[path], "call") for path in opened}, effort)
             for path, found in times.items():
                 row: dict[str, Any] = {"case": case, "size": size, "path": path, **found.row()}
+                # From the second size on, this is loading alone, without what the process does once.
+                row["load_ms"] = opened[path].load_ns / 1e6
                 row |= {"error": opened[path].error, "tolerance": opened[path].tolerance}
                 if FLOOR in times:
                     row["ratio"] = summary.ratio(found.rounds, times[FLOOR].rounds)
