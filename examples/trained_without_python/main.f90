@@ -8,7 +8,7 @@
 program trained_without_python
    use ftn_pytorch
    use columns, only : n, sample
-   use verdicts, only : end_with_verdict, is_mapped, same, verdict
+   use verdicts, only : has_failed, is_mapped, same, verdict
    implicit none
    !> Steps after which the script stops, the program without Python stops, and all is compared
    integer, parameter :: recorded = 50, alone = 150, last = 250
@@ -31,7 +31,7 @@ program trained_without_python
    case default
       error stop "usage: trained_without_python (begin | back) <closure.py> <folder>, or: alone <folder>"
    end select
-   call end_with_verdict()
+   if (has_failed) error stop "FAILED"
 
 contains
 
