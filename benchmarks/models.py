@@ -7,7 +7,7 @@ writes for each case NAME and size N
     NAME.pt, NAME.pt2, NAME.onnx    the network as TorchScript, AOTInductor package, ONNX model
     NAME.ftr, NAME.ckpt             saved recording and checkpoint of paths/script.py: see writers.py
     NAME_N/problem.txt, *.bin       arrays that go in, arrays that must come out: see write_problem
-    manifest.json                   parameters, floating-point operations, and why a file is not there
+    manifest.json                   parameters, and why a file is not there
 Files that are there already are kept if they were made by the same torch and the same version of these scripts; those
 of paths/script.py if they were made by the same version of this library as well.
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -244,11 +243,6 @@ def write_problem(name: str, size: int, folder: Path) -> dict[str, Any]:
     for place, value in enumerate(inputs):
         last = place == len(inputs) - 1
         array("target" if case.optimizer and last else "input", f"in{place + 1}", value)
-    facts: dict[str, Any] = {
-        "stem": case.stem(name, size),
-        "parameters": sum(p.numel() for p in net.parameters()),
-        "flops": count_flops(net, case, inputs),
-    }
     if case.optimizer:
         optimizer = make_optimizer(name, net)
         losses = [train_step(net, optimizer, *inputs).item() for _ in range(STEPS)]
@@ -262,22 +256,7 @@ def write_problem(name: str, size: int, folder: Path) -> dict[str, Any]:
         with torch.inference_mode():
             array("output", "out1", net(*inputs))
     (folder / "problem.txt").write_text("\n".join(lines) + "\n")
-    return facts
-
-
-def count_flops(net: nn.Module, case: Case, inputs: tuple[torch.Tensor, ...]) -> int:
-    """Multiplications and additions of matrix products and convolutions in one call, of training both ways."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    if isinstance(net, LargeStride):
-        return inputs[0].numel()
-    with FlopCounterMode(display=False) as counter:
-        if case.optimizer:
-            nn.functional.mse_loss(net(inputs[0]), inputs[1]).backward()
-        else:
-            net(*inputs)
-    net.zero_grad()
-    return counter.get_total_flops()
+    return {"stem": case.stem(name, size), "parameters": sum(p.numel() for p in net.parameters())}
 
 
 def write_models(name: str, size: int, folder: Path, formats: list[str], manifest: dict[str, Any]) -> None:
@@ -298,7 +277,6 @@ def write_models(name: str, size: int, folder: Path, formats: list[str], manifes
             continue
         manifest["made_by"][file.name] = made_by
         manifest["missing"].pop(file.name, None)
-        start = time.perf_counter()
         # Sizes 0 and 1 would be constants of an exported program.
         net, inputs = make(name, size), make_inputs(name, 2 if case.batched else size)
         model = writers.Model(name, size, net, inputs, case.batched, bool(case.optimizer))
@@ -308,9 +286,7 @@ def write_models(name: str, size: int, folder: Path, formats: list[str], manifes
         except Exception as failure:  # whatever a format cannot hold is a line in the result, not the end of it
             manifest["missing"][file.name] = f"{type(failure).__name__}: {str(failure).strip().splitlines()[0]}"
             file.unlink(missing_ok=True)
-        manifest["seconds"][file.name] = round(time.perf_counter() - start, 2)
-        said = manifest["missing"].get(file.name, "written")
-        print(f"{file.name}: {said}, {manifest['seconds'][file.name]} s", flush=True)
+        print(f"{file.name}: {manifest['missing'].get(file.name, 'written')}", flush=True)
 
 
 def version() -> str:
@@ -332,7 +308,6 @@ def open_manifest(folder: Path) -> dict[str, Any]:
         "version": version(),
         "missing": {},
         "made_by": {},
-        "seconds": {},
         "problems": {},
         "refused": {name: dict(case.refused) for name, case in CASES.items()},
     }

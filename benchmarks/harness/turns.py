@@ -22,15 +22,14 @@ class Effort:
     """How long one way may be measured.
 
     seconds: aim for all rounds together; rounds: turns that each way takes; samples: at most in one turn;
-    sample_ns: shorter calls are measured several at a time; creations: how often a model is loaded once more; starts:
-    processes that are started for nothing but their first call
+    sample_ns: shorter calls are measured several at a time; starts: processes that are started for nothing but their
+    first call
     """
 
     seconds: float = 0.9
     rounds: int = 15
     samples: int = 400
     sample_ns: float = 5000
-    creations: int = 5
     starts: int = 5
 
     def of(self, rounds: int | None) -> Effort:
@@ -45,7 +44,7 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(seconds=0.01, rounds=2, samples=5, creations=1, starts=1)
+QUICK = Effort(seconds=0.01, rounds=2, samples=5, starts=1)
 
 
 def take_turns(ways: Mapping[Key, Callable[[], Turn]], rounds: int) -> tuple[dict[Key, list[Turn]], dict[Key, str]]:

@@ -12,7 +12,6 @@
 !>                         1: large_stride with layout="reversed"
 !>    check CALLS          checked ERROR TOLERANCE                   the largest of so many further calls
 !>    call SAMPLES CALLS   times T...
-!>    create SAMPLES       times T...                                load once more; a second line for releasing it
 !>
 !> Exit code 1 if a result was wrong, 2 if there is no such path, 77 if it could not run something.
 program bench_driver
@@ -20,13 +19,13 @@ program bench_driver
    use bench_field, only : field
    use bench_problem, only : problem, read_problem
    use bench_protocol, only : argument, next_request, now, reply_times, reply_unavailable, say_started
-   use bench_runner, only : call_model, keep_warning, load, paths, release, runner, try_model, unrecorded
+   use bench_runner, only : call_model, keep_warning, load, paths, release, runner, unrecorded
    use ftn_pytorch, only : ftn_pytorch_on_warning
    implicit none
 
    integer, parameter :: calls_until_recorded = 8
    character(*), parameter :: usage = "bench_driver <case> <path> <folder> [request]...; paths: " // paths
-   character(:), allocatable :: case, path, folder, script, layout
+   character(:), allocatable :: case, path, folder, script, layout, errmsg
    character(16) :: name
    type(problem), save :: given
    type(field), save :: output
@@ -53,8 +52,6 @@ program bench_driver
          call check(numbers(1))
       case ("call")
          call measure(numbers(1), numbers(2))
-      case ("create")
-         call create(numbers(1))
       case default
          error stop "unknown request"
       end select
@@ -71,7 +68,6 @@ contains
       !> give large_stride its name
       logical, intent(in) :: is_reversed
 
-      character(:), allocatable :: errmsg
       integer(int64) :: start, loaded, called
       real(real64) :: error
       integer :: call
@@ -91,7 +87,7 @@ contains
       call load(model, path, given, output, script, layout, errmsg)
       loaded = now() - start
       start = now()
-      if (errmsg == "") call try_model(model, loss, errmsg)
+      if (errmsg == "") call call_model(model, loss, errmsg)
       called = now() - start
       if (errmsg /= "") then
          call cannot(errmsg)
@@ -100,7 +96,7 @@ contains
       error = error_of(1)
       if (path == "recorded") then
          do call = 1, calls_until_recorded
-            call call_model(model, loss)
+            call must_call()
          end do
          if (allocated(unrecorded)) then
             call cannot(unrecorded)
@@ -119,12 +115,18 @@ contains
 
       error = 0
       do i = 1, calls
-         call call_model(model, loss)
+         call must_call()
          error = max(error, error_of(i + 1))
       end do
       is_wrong = is_wrong .or. error > given%tolerance
       print "(a, 2(1x, es12.4))", ">> checked", error, given%tolerance
    end subroutine check
+
+   !> A failure stops the program
+   subroutine must_call()
+      call call_model(model, loss, errmsg)
+      if (errmsg /= "") error stop errmsg
+   end subroutine must_call
 
    !> The model works on the axes that Python sees, and element (1, 2) is counted along those
    subroutine expect_of_large_stride()
@@ -158,38 +160,12 @@ contains
       do i = 1, samples
          start = now()
          do j = 1, calls
-            call call_model(model, loss)
+            call must_call()
          end do
          times(i) = real(now() - start, real64)/calls
       end do
       call reply_times(times)
    end subroutine measure
-
-   !> Loading the model once more beside the one that is there, and releasing it
-   subroutine create(samples)
-      integer, intent(in) :: samples
-
-      type(runner) :: again
-      character(:), allocatable :: errmsg
-      integer(int64) :: start
-      real(real64) :: created(samples), freed(samples)
-      integer :: i
-
-      do i = 1, samples
-         start = now()
-         call load(again, path, given, output, script, layout, errmsg)
-         created(i) = now() - start
-         if (errmsg /= "") then
-            call cannot(errmsg)
-            return
-         end if
-         start = now()
-         call release(again)
-         freed(i) = now() - start
-      end do
-      call reply_times(created)
-      call reply_times(freed)
-   end subroutine create
 
    subroutine cannot(reason)
       character(*), intent(in) :: reason

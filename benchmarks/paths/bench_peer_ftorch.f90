@@ -40,25 +40,23 @@ contains
       character(*), intent(in) :: path, layout, script
       character(:), allocatable, intent(out) :: errmsg
 
-      integer :: i, count
+      integer :: i
 
       errmsg = ""
-      self%trains = problem_%optimizer /= ""
-      count = problem_%input_count
-      if (self%trains) count = count - 1
-      if (count == 0) then
+      self%trains = problem_%trains
+      if (problem_%input_count == 0) then
          errmsg = "FTorch has no call without tensors"
          return
       end if
-      allocate (self%inputs(count))
-      do i = 1, count
+      allocate (self%inputs(problem_%input_count))
+      do i = 1, size(self%inputs)
          call wrap(self%inputs(i), problem_%inputs(i), layout)
       end do
       call torch_model_load(self%model, problem_%model // ".pt", torch_kCPU, is_training=self%trains)
       if (self%trains) then
-         call wrap(self%target, problem_%inputs(count + 1), layout)
+         call wrap(self%target, problem_%target, layout)
          ! The shape of the prediction is that of the target; forward replaces the tensor where gradients are wanted
-         call problem_%inputs(count + 1)%spoiled_copy(self%prediction)
+         call problem_%target%spoiled_copy(self%prediction)
          call wrap(self%outputs(1), self%prediction, layout)
          call torch_model_parameters(self%model, self%parameters)
          allocate (self%loss_value(1))

@@ -17,15 +17,14 @@ module bench_peer
 
    type :: peer_model
       type(c_ptr) :: handle = c_null_ptr
-      logical :: trains = .false.
    end type peer_model
 
    interface
-      function c_load(file, trains) result(handle) bind(c, name="bench_libtorch_load")
-         import :: c_char, c_int, c_ptr
+      function c_load(file, optimizer, rate) result(handle) bind(c, name="bench_libtorch_load")
+         import :: c_char, c_double, c_ptr
          implicit none
-         character(kind=c_char), intent(in) :: file(*)
-         integer(c_int), value :: trains
+         character(kind=c_char), intent(in) :: file(*), optimizer(*)
+         real(c_double), value :: rate
          type(c_ptr) :: handle
       end function c_load
 
@@ -37,26 +36,12 @@ module bench_peer
          integer(c_int64_t), intent(in) :: extents(*), strides(*)
       end subroutine c_wrap
 
-      subroutine c_optimizer(handle, kind, rate) bind(c, name="bench_libtorch_optimizer")
-         import :: c_char, c_double, c_ptr
-         implicit none
-         type(c_ptr), value :: handle
-         character(kind=c_char), intent(in) :: kind(*)
-         real(c_double), value :: rate
-      end subroutine c_optimizer
-
-      subroutine c_forward(handle) bind(c, name="bench_libtorch_forward")
-         import :: c_ptr
-         implicit none
-         type(c_ptr), value :: handle
-      end subroutine c_forward
-
-      function c_train(handle) result(loss) bind(c, name="bench_libtorch_train")
+      function c_call(handle) result(loss) bind(c, name="bench_libtorch_call")
          import :: c_double, c_ptr
          implicit none
          type(c_ptr), value :: handle
          real(c_double) :: loss
-      end function c_train
+      end function c_call
 
       subroutine c_free(handle) bind(c, name="bench_libtorch_free")
          import :: c_ptr
@@ -74,26 +59,20 @@ contains
       character(*), intent(in) :: path, layout, script
       character(:), allocatable, intent(out) :: errmsg
 
-      integer :: i, count
+      integer :: i
 
       errmsg = ""
-      self%trains = problem_%optimizer /= ""
-      self%handle = c_load(problem_%model // ".pt" // c_null_char, merge(1_c_int, 0_c_int, self%trains))
+      self%handle = c_load(problem_%model // ".pt" // c_null_char, &
+         trim(merge(problem_%optimizer, "        ", problem_%trains)) // c_null_char, problem_%rate)
       if (.not. c_associated(self%handle)) then
          errmsg = "libtorch cannot load " // problem_%model // ".pt"
          return
       end if
-      count = problem_%input_count
-      if (self%trains) count = count - 1
-      do i = 1, count
+      do i = 1, problem_%input_count
          call wrap(self%handle, is_input, problem_%inputs(i), layout)
       end do
-      if (self%trains) then
-         call wrap(self%handle, is_target, problem_%inputs(count + 1), layout)
-         call c_optimizer(self%handle, trim(problem_%optimizer) // c_null_char, problem_%rate)
-      else if (problem_%has_output) then
-         call wrap(self%handle, is_output, output, layout)
-      end if
+      if (problem_%trains) call wrap(self%handle, is_target, problem_%target, layout)
+      if (problem_%has_output) call wrap(self%handle, is_output, output, layout)
    end subroutine peer_load
 
    subroutine wrap(handle, role, array, layout)
@@ -119,11 +98,7 @@ contains
       type(peer_model), intent(inout) :: self
       real(real64), intent(inout) :: loss
 
-      if (self%trains) then
-         loss = c_train(self%handle)
-      else
-         call c_forward(self%handle)
-      end if
+      loss = c_call(self%handle)
    end subroutine peer_call
 
    subroutine peer_free(self)

@@ -34,7 +34,6 @@ module bench_peer
 
    !> Never released: a script cannot be opened a second time
    type(torch_pymodule), pointer :: script_module => null()
-   logical :: script_in_use = .false.
 
 contains
 
@@ -45,19 +44,16 @@ contains
       character(*), intent(in) :: path, layout, script
       character(:), allocatable, intent(out) :: errmsg
 
-      integer :: i, count
+      integer :: i
 
       errmsg = ""
       self%uses_script = path == script_path
-      self%trains = problem_%optimizer /= ""
-      count = problem_%input_count
-      if (self%trains) count = count - 1
+      self%trains = problem_%trains
       if (.not. (problem_%has_output .or. self%trains)) errmsg = "pytorch-fortran has no call without a result"
       if (layout /= "reversed") errmsg = "pytorch-fortran has no other order of axes than the reversed one"
       if (self%trains .and. .not. self%uses_script .and. problem_%optimizer /= "sgd") then
          errmsg = "pytorch-fortran has no optimizer " // trim(problem_%optimizer) // " for TorchScript"
       end if
-      if (self%uses_script .and. script_in_use) errmsg = "pytorch-fortran opens one script in a process"
       if (errmsg /= "") return
 
       if (self%uses_script) then
@@ -69,12 +65,12 @@ contains
       end if
       allocate (self%inputs)
       call self%inputs%create()
-      do i = 1, count
+      do i = 1, problem_%input_count
          call add(self%inputs, ranked(problem_%inputs(i)))
       end do
       if (self%trains) then
          allocate (self%target)
-         call wrap(self%target, ranked(problem_%inputs(count + 1)))
+         call wrap(self%target, ranked(problem_%target))
       else
          self%output = ranked(output)
          allocate (self%result)
@@ -95,7 +91,6 @@ contains
       end if
       write (number, "(i0)") problem_%size
       call script_module%save(problem_%case // " " // trim(number) // " " // problem_%folder)
-      script_in_use = .true.
    end subroutine open_script
 
    subroutine peer_call(self, loss)
@@ -129,8 +124,6 @@ contains
       if (associated(self%result)) deallocate (self%result)
       if (associated(self%target)) deallocate (self%target)
       if (associated(self%saved)) deallocate (self%saved)
-      if (self%uses_script) script_in_use = .false.
-      self%uses_script = .false.
    end subroutine peer_free
 
    !> Memory of an array with its rank. The cases have no other ranks

@@ -6,18 +6,18 @@ module bench_problem
    implicit none
    private
 
-   public :: problem, read_problem, free_problem
+   public :: problem, read_problem
 
-   !> At most eight inputs and one output; where there is an optimizer, the last input is the target
+   !> At most eight inputs and one output
    type :: problem
       character(:), allocatable :: case
       integer :: size = 0
       !> Folder of all files, and the model in it without its extension
       character(:), allocatable :: folder, model
-      type(field) :: inputs(8), expected
+      type(field) :: inputs(8), target, expected
       integer :: input_count = 0
-      logical :: has_output = .false.
-      !> "adam", "sgd" or blank, its learning rate, and the losses of plain Python
+      logical :: has_output = .false., trains = .false.
+      !> "adam" or "sgd", its learning rate, and the losses of plain Python
       character(8) :: optimizer = ""
       real(real64) :: rate = 0
       real(real64), allocatable :: losses(:)
@@ -38,7 +38,7 @@ contains
       character(:), allocatable :: stem
       character(256) :: line, role
       character(16) :: number
-      integer :: unit, status, steps
+      integer :: unit, losses, status, steps
 
       call free_problem(self)
       write (number, "(i0)") size
@@ -59,33 +59,28 @@ contains
             self%model = folder // "/" // trim(line)
          case ("tolerance")
             read (line, *) self%tolerance
-         case ("input", "target")
+         case ("input")
             self%input_count = self%input_count + 1
             call read_field(self%inputs(self%input_count), line, stem)
+         case ("target")
+            call read_field(self%target, line, stem)
          case ("output")
             self%has_output = .true.
             call read_field(self%expected, line, stem)
          case ("optimizer")
+            self%trains = .true.
             read (line, *) self%optimizer, self%rate, steps
             allocate (self%losses(steps))
-            call read_losses(self%losses, stem // "/losses.bin")
+            open (newunit=losses, file=stem // "/losses.bin", access="stream", form="unformatted", status="old", &
+               action="read")
+            read (losses) self%losses
+            close (losses)
          case default
             error stop "problem.txt has an unknown line"
          end select
       end do
       close (unit)
    end subroutine read_problem
-
-   subroutine read_losses(losses, file)
-      real(real64), intent(out) :: losses(:)
-      character(*), intent(in) :: file
-
-      integer :: unit
-
-      open (newunit=unit, file=file, access="stream", form="unformatted", status="old", action="read")
-      read (unit) losses
-      close (unit)
-   end subroutine read_losses
 
    !> Release the arrays
    subroutine free_problem(self)
@@ -96,10 +91,11 @@ contains
       do i = 1, self%input_count
          call self%inputs(i)%release()
       end do
+      call self%target%release()
       call self%expected%release()
       self%input_count = 0
       self%has_output = .false.
-      self%optimizer = ""
+      self%trains = .false.
       if (allocated(self%losses)) deallocate (self%losses)
    end subroutine free_problem
 end module bench_problem

@@ -10,7 +10,7 @@ module bench_runner
    implicit none
    private
 
-   public :: runner, load, try_model, call_model, release, keep_warning
+   public :: runner, load, call_model, release, keep_warning
 
    !> The paths by their names on the command line: ours, and those of the library that this driver was built with
    character(*), parameter, public :: paths = &
@@ -59,23 +59,23 @@ contains
 
       logical(c_bool), parameter :: yes = .true._c_bool
       type(torch_arg) :: config(3), last(1)
+      character(:), allocatable :: suffix, backend
       integer :: i, stat
 
-      errmsg = ""
-      self%trains = problem_%optimizer /= ""
+      errmsg = "" ! which a call that succeeds leaves as it is
+      self%trains = problem_%trains
       self%input_count = problem_%input_count
-      if (self%trains) self%input_count = self%input_count - 1
       do i = 1, self%input_count
          self%inputs(i) = problem_%inputs(i)%describe(.false.)
       end do
-      if (self%trains) self%target(1) = problem_%inputs(problem_%input_count)%describe(.false.)
+      if (self%trains) self%target(1) = problem_%target%describe(.false.)
       self%output_count = merge(1, 0, problem_%has_output)
       if (problem_%has_output) self%outputs(1) = output%describe(.true.)
 
       config = [torch_in("case", problem_%case), torch_in("size", problem_%size), torch_in("folder", problem_%folder)]
-      stat = 0
-      self%called = by_saved
-      if (any(path == [character(8) :: "script", "recorded", "compiled", "copy"])) self%called = by_script
+      self%called = by_script
+      suffix = ""
+      backend = "direct"
       select case (path)
       case ("script")
          call self%script%load(script, config=config, layout=layout, stat=stat, errmsg=errmsg)
@@ -88,65 +88,42 @@ contains
          last = [torch_in("copied", yes)]
          call self%script%load(script, config=[config, last], layout=layout, inputs="copy", stat=stat, errmsg=errmsg)
       case ("torchscript")
-         call self%saved%load(problem_%model // ".pt", layout=layout, backend="python", stat=stat, errmsg=errmsg)
+         suffix = ".pt"
+         backend = "python"
       case ("direct")
-         call self%saved%load(problem_%model // ".pt", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
+         suffix = ".pt"
       case ("recording")
-         call self%saved%load(problem_%model // ".ftr", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
+         suffix = ".ftr"
       case ("package")
-         call self%saved%load(problem_%model // ".code.pt2", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
+         suffix = ".code.pt2"
       case ("pt2")
-         call self%saved%load(problem_%model // ".pt2", layout=layout, backend="direct", stat=stat, errmsg=errmsg)
+         suffix = ".pt2"
       case ("onnx")
-         call self%saved%load(problem_%model // ".onnx", layout=layout, stat=stat, errmsg=errmsg)
+         suffix = ".onnx"
+         backend = "auto"
       case default
          self%called = by_peer
          call peer_load(self%other, path, problem_, output, layout, script, errmsg)
-         if (errmsg /= "") stat = 1
       end select
-      if (stat == 0) errmsg = ""
-      if (stat == 0 .and. self%trains .and. (path == "torchscript" .or. path == "direct")) then
-         call self%saved%call("ftn_pytorch_create_optimizer_" // trim(problem_%optimizer), &
-            [torch_in("lr", problem_%rate)], stat=stat, errmsg=errmsg)
-         if (stat == 0) errmsg = ""
-      end if
+      if (suffix == "") return
+      self%called = by_saved
+      call self%saved%load(problem_%model // suffix, layout=layout, backend=backend, stat=stat, errmsg=errmsg)
+      if (stat == 0 .and. self%trains .and. suffix == ".pt") call self%saved%call( &
+         "ftn_pytorch_create_optimizer_" // trim(problem_%optimizer), [torch_in("lr", problem_%rate)], stat=stat, &
+         errmsg=errmsg)
    end subroutine load
 
-   !> One call as in a time loop: forward, or a step of training. A failure stops the program
-   subroutine call_model(self, loss)
+   !> One call as in a time loop: forward, or a step of training
+   subroutine call_model(self, loss, errmsg)
       type(runner), intent(inout) :: self
       !> Of a step of training
       real(real64), intent(inout) :: loss
-
-      character(:), allocatable :: errmsg
-      integer :: stat
-
-      call invoke(self, loss, stat, errmsg)
-      if (stat /= 0) error stop errmsg
-   end subroutine call_model
-
-   !> The same for a first call: errmsg is empty if it went well
-   subroutine try_model(self, loss, errmsg)
-      type(runner), intent(inout) :: self
-      real(real64), intent(inout) :: loss
-      character(:), allocatable, intent(out) :: errmsg
-
-      integer :: stat
-
-      call invoke(self, loss, stat, errmsg)
-      if (stat == 0) errmsg = ""
-   end subroutine try_model
-
-   !> errmsg is touched by a failure only. Not optional: gfortran 12 would lose its length on the way
-   subroutine invoke(self, loss, stat, errmsg)
-      type(runner), intent(inout) :: self
-      real(real64), intent(inout) :: loss
-      integer, intent(out) :: stat
+      !> Touched by a failure only. Not optional: gfortran 12 would lose its length on the way
       character(:), allocatable, intent(inout) :: errmsg
 
+      integer :: stat
       logical :: completed
 
-      stat = 0
       select case (self%called)
       case (by_script)
          if (self%trains) then
@@ -165,7 +142,7 @@ contains
                flags=torch_use_inference_mode, stat=stat, errmsg=errmsg)
          end if
       end select
-   end subroutine invoke
+   end subroutine call_model
 
    !> Release the model
    subroutine release(self)

@@ -161,24 +161,6 @@ def _empty_loop(repeated: range) -> int:
     return clock() - start
 
 
-def recreate(case: str, path: str, size: int, folder: Path, samples: int) -> None:
-    """Time of loading the model with its arguments once more, and of deleting it."""
-    created, deleted = [], []
-    for _ in range(samples):
-        start = clock()
-        again = WAYS[path](case, size, folder)
-        created.append(clock() - start)
-        start = clock()
-        del again
-        if path != "python-onnx":
-            import script
-
-            script.net = script.optimizer = script.ftn_pytorch_forward = None
-        deleted.append(clock() - start)
-    reply("times", *created)
-    reply("times", *deleted)
-
-
 def main(case: str, path: str, folder: Path) -> None:
     try:
         import torch
@@ -190,19 +172,15 @@ def main(case: str, path: str, folder: Path) -> None:
     started()
     function: Any = None
     arguments: tuple = ()
-    size = 0
     for line in sys.stdin:
         command, *numbers = line.split()
         if command == "open":
-            size = int(numbers[0])
             try:
-                function, arguments = open_problem(case, path, size, folder)
+                function, arguments = open_problem(case, path, int(numbers[0]), folder)
             except Exception as failure:  # reported beside the paths that work
                 reply("unavailable", f"{type(failure).__name__}: {str(failure).splitlines()[0]}")
         elif command == "call":
             reply("times", *measure(function, arguments, int(numbers[0]), int(numbers[1])))
-        elif command == "create":
-            recreate(case, path, size, folder, int(numbers[0]))
 
 
 if __name__ == "__main__":

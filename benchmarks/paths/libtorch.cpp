@@ -30,11 +30,18 @@ struct Model {
 
 extern "C" {
 
-/// A model of the TorchScript file; null if it cannot be loaded. `trains` keeps it in the mode for training.
-void* bench_libtorch_load(const char* file, int trains) try {
+/// A model of the TorchScript file, which is trained with "adam" or "sgd" if one is named; null if it cannot be loaded.
+void* bench_libtorch_load(const char* file, const char* optimizer, double rate) try {
   auto model = std::make_unique<Model>();
   model->module = torch::jit::load(file);
-  if (!trains) model->module.eval();
+  std::vector<at::Tensor> parameters;
+  for (const auto& parameter : model->module.parameters()) parameters.push_back(parameter);
+  if (optimizer == std::string("adam"))
+    model->optimizer = std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(rate));
+  else if (optimizer == std::string("sgd"))
+    model->optimizer = std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(rate));
+  else
+    model->module.eval();
   return model.release();
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "%s\n", failure.what());
@@ -52,27 +59,15 @@ void bench_libtorch_wrap(void* handle, int role, void* data, int is_double, int 
   if (role == is_target) model.target = tensor;
 }
 
-/// Train with "adam" or "sgd" from here on.
-void bench_libtorch_optimizer(void* handle, const char* kind, double rate) {
+/// A forward call, or one step with the mean squared error, which is returned.
+double bench_libtorch_call(void* handle) {
   auto& model = *static_cast<Model*>(handle);
-  std::vector<at::Tensor> parameters;
-  for (const auto& parameter : model.module.parameters()) parameters.push_back(parameter);
-  if (kind == std::string("adam"))
-    model.optimizer = std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(rate));
-  else
-    model.optimizer = std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(rate));
-}
-
-void bench_libtorch_forward(void* handle) {
-  auto& model = *static_cast<Model*>(handle);
-  const at::NoGradGuard no_gradients;
-  const auto result = model.module.forward(model.inputs);
-  if (model.output.defined()) model.output.copy_(result.toTensor());
-}
-
-/// One step with the mean squared error, which is returned.
-double bench_libtorch_train(void* handle) {
-  auto& model = *static_cast<Model*>(handle);
+  if (!model.optimizer) {
+    const at::NoGradGuard no_gradients;
+    const auto result = model.module.forward(model.inputs);
+    if (model.output.defined()) model.output.copy_(result.toTensor());
+    return 0;
+  }
   model.optimizer->zero_grad();
   auto loss = at::mse_loss(model.module.forward(model.inputs).toTensor(), model.target);
   loss.backward();

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import re
-import statistics
 import subprocess
 import sys
 import time
@@ -152,12 +151,10 @@ def measure_case(
             start = time.monotonic()
             times, failures = turns.measure({path: (workers[path], "call") for path in opened}, effort)
             for path, found in times.items():
-                row: dict[str, Any] = {"case": case, "size": size, "path": path, **_of(opened[path]), **found.row()}
-                row["rounds_us"] = [statistics.median(values) for values in found.rounds]
-                try:
-                    row.update(_created(workers[path], effort.creations))
-                except Unavailable as failure:
-                    failures[path] = f"creation: {failure}"
+                row: dict[str, Any] = {"case": case, "size": size, "path": path, **found.row()}
+                # From the second size on, this is loading alone, without what the process does once.
+                row["load_ms"] = opened[path].load_ns / 1e6
+                row |= {"error": opened[path].error, "tolerance": opened[path].tolerance}
                 if FLOOR in times:
                     row["ratio"] = summary.ratio(found.rounds, times[FLOOR].rounds)
                     row["difference_us"] = summary.difference(found.rounds, times[FLOOR].rounds)
@@ -169,24 +166,6 @@ def measure_case(
         for worker in workers.values():
             worker.close()
     return outcome
-
-
-def _of(opened: Opened) -> dict[str, float]:
-    return {
-        "load_ms": opened.load_ns / 1e6,
-        "first_call_ms": opened.first_call_ns / 1e6,
-        "error": opened.error,
-        "tolerance": opened.tolerance,
-    }
-
-
-def _created(worker: Worker, samples: int) -> dict[str, dict[str, float]]:
-    """Of loading the model once more, and of releasing it; Unavailable if the path cannot."""
-    created, released = numbers(worker.ask(f"create {samples}", "times")), numbers(worker.answer("times"))
-    return {
-        "creation_us": summary.summarize([value / 1e3 for value in created]),
-        "deletion_us": summary.summarize([value / 1e3 for value in released]),
-    }
 
 
 def measure_starts(case: str, size: int, paths: Sequence[str], setting: Setting, count: int) -> Outcome:

@@ -3,12 +3,11 @@
 
 A file system of a rate serves all operations, and a rank waits for the answer to each before it sends the next one. So
 a start takes as long as the server needs for all, or as long as one rank needs for its own, whichever is longer, and
-then what the rank computes. ``simulated`` has the queue itself.
+then what the rank computes. tests/benchmarks/test_scale.py compares this with a simulation of the queue.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -66,21 +65,6 @@ def seconds(start: Start, rate: float, *, is_cached: bool, cluster: Cluster = Cl
         waited += one * cluster.latency
         cpu += counts.cpu
     return max(total / rate, waited) + cpu
-
-
-def simulated(clients: int, operations: int, rate: float, latency: float) -> float:
-    """Seconds until clients that send one operation after the other have the answers to all; one server."""
-    waiting = [(0.0, client) for client in range(clients)]
-    left = [operations] * clients
-    free = last = 0.0
-    while waiting:
-        sent, client = heapq.heappop(waiting)
-        free = max(free, sent) + 1 / rate
-        last = max(last, free + latency)
-        left[client] -= 1
-        if left[client]:
-            heapq.heappush(waiting, (free + latency, client))
-    return last
 
 
 def times(

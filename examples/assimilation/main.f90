@@ -156,19 +156,10 @@ contains
       open (newunit=unit, file="assimilation.csv", action="write", status="replace")
       write (unit, "(a)") "point,truth,guess,uncorrected,analysis,observation"
       do i = 1, points
-         write (unit, "(i0, 4(',', f9.5), ',', a)") &
-            i, truth(i, 0), guess(i), uncorrected(i), analysis(i), observed(i, mask)
+         write (unit, "(i0, 4(',', f9.5), ',')", advance="no") i, truth(i, 0), guess(i), uncorrected(i), analysis(i)
+         if (mask(i, 0)) write (unit, "(f9.5)", advance="no") observations(i, 0)
+         write (unit, "()")
       end do
       close (unit)
    end subroutine report
-
-   !> The observation of a point at the beginning, or nothing
-   function observed(point, mask) result(text)
-      integer, intent(in) :: point
-      logical, intent(in) :: mask(points, 0:steps)
-      character(9) :: text
-
-      text = ""
-      if (mask(point, 0)) write (text, "(f9.5)") observations(point, 0)
-   end function observed
 end program assimilation

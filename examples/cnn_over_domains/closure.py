@@ -15,9 +15,9 @@ from ftn_pytorch.halo import Exchange, OverSubdomains, halo_width
 torch.set_default_dtype(torch.float64)
 
 
-def ftn_pytorch_setup(nx, ny, px, py, scales, width=16, lr=3e-3, records=True):
+def ftn_pytorch_setup(nx, ny, px, py, scales, width=16, lr=3e-3):
     """scales: (4,), root mean squares of what is seen and of what is missed."""
-    global cnn, over, lone, optimizers, exchange, scale_seen, scale_missed, step
+    global cnn, over, lone, optimizers, exchange, scale_seen, scale_missed
     torch.manual_seed(0)
     cnn = nn.Sequential(
         nn.Conv2d(3, width, 5, padding=2),
@@ -32,10 +32,10 @@ def ftn_pytorch_setup(nx, ny, px, py, scales, width=16, lr=3e-3, records=True):
     optimizers = [torch.optim.Adam(net.parameters(), lr=lr) for net in (over, lone)]
     scales = torch.as_tensor(scales)
     scale_seen, scale_missed = scales[:3, None, None].clone(), scales[3].clone()
-    step = recorded(train_both) if records else train_both
 
 
-def train_both(seen, missed):
+@recorded
+def train(seen, missed):
     """A step of both networks; their losses as shares of the variance, of all ranks."""
     x, y = (seen / scale_seen)[None], (missed / scale_missed)[None, None]
     losses = []
@@ -47,10 +47,6 @@ def train_both(seen, missed):
         optimizer.step()
         losses.append(loss.detach())
     return all_reduce_mean(torch.stack(losses)) / all_reduce_mean(y.square().mean())
-
-
-def train(seen, missed):
-    return step(seen, missed)
 
 
 @torch.no_grad()
@@ -70,7 +66,7 @@ def errors(seen, missed):
 def compare(seen, missed, whole_seen, whole_missed, j0, i0):
     """Largest differences to the CNN over the whole domain on one rank: outputs, and gradients relative to the largest.
 
-    whole_seen, whole_missed: those of all ranks. j0, i0: first cell of this rank.
+    whole_seen, whole_missed: (3, ...) and (1, ...), of all ranks. j0, i0: first cell of this rank.
     """
     y = (slice(j0, j0 + seen.shape[1]), slice(i0, i0 + seen.shape[2]))
     over.zero_grad()
@@ -98,5 +94,4 @@ def compare(seen, missed, whole_seen, whole_missed, j0, i0):
 def about():
     """Width of the halo, messages and bytes of an exchange in one direction, whether the step is recorded."""
     messages, size = exchange.costs(itemsize=8, fields=3)
-    is_recorded = getattr(step, "recording", None) is not None and step.recording.is_ready
-    return exchange.width[0], messages, size, is_recorded
+    return exchange.width[0], messages, size, train.recording.is_ready

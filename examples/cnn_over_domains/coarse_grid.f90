@@ -84,8 +84,8 @@ contains
             flux(1:domain%nx, 1:domain%ny) = fields(:, :, axis)*fields(:, :, 3)
             call domain%exchange(flux)
             ! nothing flows through a wall
-            if (domain%is_at_south()) flux(:, 0) = -flux(:, 1)
-            if (domain%is_at_north()) flux(:, domain%ny + 1) = -flux(:, domain%ny)
+            if (domain%is_at_south) flux(:, 0) = -flux(:, 1)
+            if (domain%is_at_north) flux(:, domain%ny + 1) = -flux(:, domain%ny)
             do b = 1, domain%ny
                do a = 1, domain%nx
                   divergence(a, b) = divergence(a, b) + merge(flux(a + 1, b) - flux(a - 1, b), &

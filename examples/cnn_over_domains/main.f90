@@ -1,9 +1,9 @@
 ! SPDX-License-Identifier: MIT
 !> A CNN is trained inside a shallow-water model that is cut into sub-domains, as if there were one.
 !>
-!>    cnn_over_domains closure.py ["grid=2,2 steps=300 cells=24,48 weak=F plain=F plot='plot.py' folder='out'"]
+!>    cnn_over_domains closure.py ["grid=2,2 steps=300 cells=24,48 plot='plot.py' folder='out'"]
 program cnn_over_domains
-   use, intrinsic :: iso_fortran_env, only : int64, output_unit, real64
+   use, intrinsic :: iso_fortran_env, only : real64
    use mpi_f08
    use coarse_grid, only : coarsen
    use ftn_pytorch
@@ -22,50 +22,38 @@ program cnn_over_domains
    type(subdomain) :: domain
    type(water) :: fine
    character(256) :: script, plot, folder
-   real(wp), allocatable :: seen(:, :, :), missed(:, :), predicted(:, :, :), history(:, :)
-   real(wp) :: losses(2), times(2)
+   real(wp), allocatable :: seen(:, :, :), missed(:, :), history(:, :)
+   real(wp) :: losses(2)
    integer, allocatable :: at(:)
-   integer :: grid(2), cells(2), steps, step, i
-   logical :: weak, plain
-   real(wp) :: started
+   integer :: grid(2) = 0, cells(2) = [24, 48], steps = 300, step, i
 
    call MPI_Init()
    call read_options()
-   call domain%cut(grid, cells, factor, weak)
+   call domain%cut(grid, cells, factor)
    call ftn_pytorch_set_threads(1)
 
    call new_eddies(0)
    call closure%load(trim(script), communicator=domain%comm, config=[torch_in("nx", domain%nx), &
       torch_in("ny", domain%ny), torch_in("px", domain%px), torch_in("py", domain%py), &
-      torch_copy("scales", scales()), torch_in("records", .not. plain)])
+      torch_copy("scales", scales())])
 
-   times = 0
    allocate (history(2, 0), at(0))
    do step = 1, steps
       if (modulo(step, anew) == 0) call new_eddies(step/anew)
-      started = MPI_Wtime()
       do i = 1, between
          call fine%step(domain)
       end do
       call coarsen(fine, domain, seen, missed)
-      if (step > steps/2) times(1) = times(1) + MPI_Wtime() - started
-      started = MPI_Wtime()
       call closure%call("train", [torch_in(seen), torch_in(missed)], [torch_out(losses)])
-      if (step > steps/2) times(2) = times(2) + MPI_Wtime() - started
       if (modulo(step, anew) /= 0) cycle
       history = reshape([history, losses], [2, size(at) + 1])
       at = [at, step]
-      if (weak .or. step == steps) cycle
-      if (modulo(step/anew, max(steps/anew/5, 1)) == 0) call tell_errors(step)
+      if (step < steps .and. modulo(step/anew, max(steps/anew/5, 1)) == 0) call tell_errors(step)
    end do
-   if (weak) then
-      call tell_times()
-   else
-      call new_eddies(steps/anew + 1)
-      call closure%call("errors", [torch_in(seen), torch_in(missed)], [torch_out(losses)])
-      call tell_errors(steps)
-      call compare()
-   end if
+   call new_eddies(steps/anew + 1)
+   call closure%call("errors", [torch_in(seen), torch_in(missed)], [torch_out(losses)])
+   call tell_errors(steps)
+   call compare()
    if (plot /= "") call draw()
    call closure%free()
    call MPI_Finalize()
@@ -77,13 +65,8 @@ contains
       character(1024) :: words
       character(256) :: reason
       integer :: stat
-      namelist /options/ grid, cells, steps, weak, plain, plot, folder
+      namelist /options/ grid, cells, steps, plot, folder
 
-      grid = 0
-      cells = [24, 48]
-      steps = 300
-      weak = .false.
-      plain = .false.
       plot = ""
       folder = "."
       call get_command_argument(1, script)
@@ -127,11 +110,11 @@ contains
 
    !> Outputs and gradients beside those of one rank with the whole domain
    subroutine compare()
-      real(wp), allocatable :: whole(:, :, :), whole_missed(:, :)
+      real(wp), allocatable :: whole(:, :, :), whole_missed(:, :, :)
       real(wp) :: difference(2)
 
-      whole = whole_of(seen)
-      whole_missed = domain%whole(missed)
+      whole = domain%whole(seen)
+      whole_missed = domain%whole(spread(missed, 3, 1))
       call closure%call("compare", [torch_in(seen), torch_in(missed), torch_in(whole), torch_in(whole_missed), &
          torch_in(domain%y0), torch_in(domain%x0)], [torch_out(difference(1)), torch_out(difference(2))])
       call MPI_Allreduce(MPI_IN_PLACE, difference, 2, MPI_DOUBLE_PRECISION, MPI_MAX, domain%comm)
@@ -146,18 +129,6 @@ contains
       end if
    end subroutine compare
 
-   !> Several fields of all ranks
-   function whole_of(fields) result(all_cells)
-      real(wp), intent(in) :: fields(:, :, :)
-      real(wp) :: all_cells(domain%all_nx, domain%all_ny, size(fields, 3))
-
-      integer :: k
-
-      do k = 1, size(fields, 3)
-         all_cells(:, :, k) = domain%whole(fields(:, :, k))
-      end do
-   end function whole_of
-
    subroutine tell_exchange()
       integer :: width, messages, bytes
       logical :: is_recorded
@@ -168,26 +139,18 @@ contains
          " messages, ", bytes, " bytes; the step is ", merge("recorded    ", "not recorded", is_recorded)
    end subroutine tell_exchange
 
-   !> Of the second half of the steps
-   subroutine tell_times()
-      call MPI_Allreduce(MPI_IN_PLACE, times, 2, MPI_DOUBLE_PRECISION, MPI_MAX, domain%comm)
-      if (domain%rank == 0) print "(a, i4, a, i0, a, i0, 2(a, f8.2), a)", "weak scaling:", domain%ranks, " ranks, ", &
-         domain%nx, " x ", domain%ny, " coarse cells each: model ", 1e3_wp*times(1)/(steps - steps/2), &
-         " ms, training ", 1e3_wp*times(2)/(steps - steps/2), " ms in each step"
-   end subroutine tell_times
-
    !> Rank 0 draws what all ranks have
    subroutine draw()
       type(torch_pymodule) :: artist
-      real(wp), allocatable :: whole(:, :, :), whole_missed(:, :)
+      real(wp), allocatable :: predicted(:, :, :), whole(:, :, :), whole_missed(:, :, :)
 
       allocate (predicted(domain%nx, domain%ny, 2))
       call closure%call("predict", [torch_in(seen)], [torch_out(predicted)])
-      whole = whole_of(predicted)
-      whole_missed = domain%whole(missed)
+      whole = domain%whole(predicted)
+      whole_missed = domain%whole(spread(missed, 3, 1))
       if (domain%rank /= 0) return
       call artist%load(trim(plot))
-      call artist%call("draw", [torch_in(trim(folder)), torch_in(whole_missed), torch_in(whole), torch_in(history), &
-         torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_copy(1e-3_wp*factor*dx)])
+      call artist%call("draw", [torch_in(trim(folder)), torch_in(whole_missed(:, :, 1)), torch_in(whole), &
+         torch_in(history), torch_in(at), torch_in(domain%px), torch_in(domain%py), torch_copy(1e-3_wp*factor*dx)])
    end subroutine draw
 end program cnn_over_domains

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The picture of the example: what is missed, and the errors of both networks with the borders of the sub-domains.
+"""The picture of the example: what is missed, and the errors of both networks with the borders of the sub-domains."""
 
-``python plot.py FOLDER`` draws it again from the data of a finished run.
-"""
-
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -14,7 +10,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib import ticker  # noqa: E402
 
-DATA, PICTURE = "cnn_over_domains.npz", "cnn_over_domains.png"
 OVER, LONE = "#0072B2", "#D55E00"
 
 
@@ -22,16 +17,9 @@ def draw(folder, missed, predicted, losses, steps, px, py, cell_km):
     """missed: (ny, nx), predicted: (2, ny, nx), 1/s2. losses: (n, 2) at ``steps``."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = {"missed": missed, "predicted": predicted, "losses": losses, "steps": steps}
-    np.savez(folder / DATA, px=px, py=py, cell_km=cell_km, **{name: np.array(each) for name, each in arrays.items()})
-    picture(folder)
-
-
-def picture(folder):
-    data = np.load(folder / DATA)
-    missed, predicted, (px, py) = data["missed"], data["predicted"], (int(data["px"]), int(data["py"]))
+    missed, predicted, losses, steps = map(np.array, (missed, predicted, losses, steps))
     ny, nx = missed.shape
-    extent = [0, nx * float(data["cell_km"]), 0, ny * float(data["cell_km"])]
+    extent = [0, nx * cell_km, 0, ny * cell_km]
     scale = 1e-11
     limit = 2.5 * missed.std() / scale
     plt.rcParams.update({"font.size": 10, "axes.titlesize": 10, "axes.titlelocation": "left"})
@@ -58,14 +46,10 @@ def picture(folder):
     figure.colorbar(image, ax=axes, location="right", shrink=0.6, label="$10^{-11}$ s$^{-2}$")
     ax = figure.add_subplot(grid[1, 0], title="error on eddies not seen before, share of the variance")
     for column, (label, colour) in enumerate((("with halos", OVER), ("without halos", LONE))):
-        ax.plot(data["steps"], data["losses"][:, column], "o-", ms=3, color=colour, lw=1.2, label=label)
+        ax.plot(steps, losses[:, column], "o-", ms=3, color=colour, lw=1.2, label=label)
     ax.set(yscale="log", ylim=(8e-3, 1), xlabel="step of the optimizer")
     ax.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
-    figure.savefig(folder / PICTURE)
+    figure.savefig(folder / "cnn_over_domains.png")
     plt.close(figure)
-
-
-if __name__ == "__main__":
-    picture(Path(sys.argv[1]))

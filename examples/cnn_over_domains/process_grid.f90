@@ -13,9 +13,11 @@ module process_grid
 
    type :: subdomain
       type(MPI_Comm) :: comm
-      integer :: rank = 0, ranks = 1
-      !> Ranks along y and x, and the place of this one; rank = iy*px + ix
-      integer :: py = 1, px = 1, iy = 0, ix = 0
+      integer :: rank = 0
+      !> Ranks along y and x
+      integer :: py = 1, px = 1
+      !> Whether there is a wall
+      logical :: is_at_south = .true., is_at_north = .true.
       !> Coarse cells of all ranks, of this one, and those before it; each is factor x factor cells of the model
       integer :: all_nx = 0, all_ny = 0, nx = 0, ny = 0, x0 = 0, y0 = 0, factor = 1
       integer, private :: west = 0, east = 0, south = 0, north = 0
@@ -23,28 +25,25 @@ module process_grid
       procedure :: cut
       procedure :: exchange
       procedure :: whole
-      procedure :: is_at_south
-      procedure :: is_at_north
    end type subdomain
 
 contains
 
    !> Cut a domain of coarse cells among the ranks
-   subroutine cut(self, grid, cells, factor, weak)
+   subroutine cut(self, grid, cells, factor)
       class(subdomain), intent(out) :: self
       !> Ranks along y and x; 0: MPI chooses
       integer, intent(in) :: grid(2)
-      !> Coarse cells along y and x: of all ranks, or of each if `weak`
+      !> Coarse cells along y and x, of all ranks
       integer, intent(in) :: cells(2)
       !> Cells of the model in a coarse one, along each axis
       integer, intent(in) :: factor
-      logical, intent(in) :: weak
 
-      integer :: dims(2), place(2)
+      integer :: ranks, dims(2), place(2)
 
-      call MPI_Comm_size(MPI_COMM_WORLD, self%ranks)
+      call MPI_Comm_size(MPI_COMM_WORLD, ranks)
       dims = grid
-      call MPI_Dims_create(self%ranks, 2, dims)
+      call MPI_Dims_create(ranks, 2, dims)
       call MPI_Cart_create(MPI_COMM_WORLD, 2, dims, [.false., .true.], .false., self%comm)
       call MPI_Comm_rank(self%comm, self%rank)
       call MPI_Cart_coords(self%comm, self%rank, 2, place)
@@ -52,23 +51,17 @@ contains
       call MPI_Cart_shift(self%comm, 1, 1, self%west, self%east)
       self%py = dims(1)
       self%px = dims(2)
-      self%iy = place(1)
-      self%ix = place(2)
-      self%all_ny = cells(1)*merge(dims(1), 1, weak)
-      self%all_nx = cells(2)*merge(dims(2), 1, weak)
+      self%is_at_south = place(1) == 0
+      self%is_at_north = place(1) == dims(1) - 1
+      self%all_ny = cells(1)
+      self%all_nx = cells(2)
       self%factor = factor
-      self%y0 = first(self%iy, self%py, self%all_ny)
-      self%ny = first(self%iy + 1, self%py, self%all_ny) - self%y0
-      self%x0 = first(self%ix, self%px, self%all_nx)
-      self%nx = first(self%ix + 1, self%px, self%all_nx) - self%x0
+      ! Parts that are as equal as they can be
+      self%y0 = place(1)*cells(1)/dims(1)
+      self%ny = (place(1) + 1)*cells(1)/dims(1) - self%y0
+      self%x0 = place(2)*cells(2)/dims(2)
+      self%nx = (place(2) + 1)*cells(2)/dims(2) - self%x0
    end subroutine cut
-
-   !> Cells before a part, of parts that are as equal as they can be
-   pure integer function first(part, parts, cells)
-      integer, intent(in) :: part, parts, cells
-
-      first = part*cells/parts
-   end function first
 
    !> Fill the halo of a field from the neighbours. At walls it stays as it is
    subroutine exchange(self, field)
@@ -102,27 +95,15 @@ contains
       end subroutine swap
    end subroutine exchange
 
-   !> A field of all ranks, on all ranks
-   function whole(self, field) result(all_cells)
+   !> Fields of all ranks, on all ranks
+   function whole(self, fields) result(all_cells)
       class(subdomain), intent(in) :: self
-      !> Coarse cells of this rank
-      real(real64), intent(in) :: field(:, :)
-      real(real64), allocatable :: all_cells(:, :)
+      !> Coarse cells of this rank, (nx, ny, fields)
+      real(real64), intent(in) :: fields(:, :, :)
+      real(real64), allocatable :: all_cells(:, :, :)
 
-      allocate (all_cells(self%all_nx, self%all_ny), source=0.0_real64)
-      all_cells(self%x0 + 1:self%x0 + self%nx, self%y0 + 1:self%y0 + self%ny) = field
+      allocate (all_cells(self%all_nx, self%all_ny, size(fields, 3)), source=0.0_real64)
+      all_cells(self%x0 + 1:self%x0 + self%nx, self%y0 + 1:self%y0 + self%ny, :) = fields
       call MPI_Allreduce(MPI_IN_PLACE, all_cells, size(all_cells), MPI_DOUBLE_PRECISION, MPI_SUM, self%comm)
    end function whole
-
-   pure logical function is_at_south(self)
-      class(subdomain), intent(in) :: self
-
-      is_at_south = self%iy == 0
-   end function is_at_south
-
-   pure logical function is_at_north(self)
-      class(subdomain), intent(in) :: self
-
-      is_at_north = self%iy == self%py - 1
-   end function is_at_north
 end module process_grid

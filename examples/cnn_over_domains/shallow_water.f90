@@ -119,17 +119,17 @@ contains
       integer :: n
 
       n = ubound(self%h, 2) - halo
-      if (domain%is_at_north()) self%v(:, n) = 0
+      if (domain%is_at_north) self%v(:, n) = 0
       call domain%exchange(self%u)
       call domain%exchange(self%v)
       call domain%exchange(self%h)
-      if (domain%is_at_south()) then
+      if (domain%is_at_south) then
          self%u(:, -1:0) = self%u(:, 2:1:-1)
          self%h(:, -1:0) = self%h(:, 2:1:-1)
          self%v(:, 0) = 0
          self%v(:, -1) = -self%v(:, 1)
       end if
-      if (domain%is_at_north()) then
+      if (domain%is_at_north) then
          self%u(:, n + 1:n + 2) = self%u(:, n:n - 1:-1)
          self%h(:, n + 1:n + 2) = self%h(:, n:n - 1:-1)
          self%v(:, n + 1:n + 2) = -self%v(:, n - 1:n - 2:-1)

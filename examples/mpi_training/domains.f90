@@ -14,7 +14,7 @@ module domains
    type :: domain
       !> All ranks, in the order of their rectangles
       type(MPI_Comm) :: communicator
-      integer :: rank, ranks
+      integer :: rank
       !> Cells of the square in each direction, cells of this rank, and those before them
       integer :: cells(2), n(2), offset(2)
       !> Ranks at the lower and at the upper edge in each direction
@@ -32,22 +32,20 @@ module domains
 
 contains
 
-   !> `cells` in each direction, or for each rank if `weak`; with the number of ranks the work then grows
-   function new_domain(cells, weak) result(self)
+   !> `cells` in each direction
+   function new_domain(cells) result(self)
       integer, intent(in) :: cells
-      logical, intent(in) :: weak
       type(domain) :: self
 
-      integer :: blocks(2), place(2), direction
+      integer :: ranks, blocks(2), place(2), direction
 
-      call MPI_Comm_size(MPI_COMM_WORLD, self%ranks)
+      call MPI_Comm_size(MPI_COMM_WORLD, ranks)
       blocks(:) = 0
-      call MPI_Dims_create(self%ranks, 2, blocks)
+      call MPI_Dims_create(ranks, 2, blocks)
       call MPI_Cart_create(MPI_COMM_WORLD, 2, blocks, [.true., .true.], .true., self%communicator)
       call MPI_Comm_rank(self%communicator, self%rank)
       call MPI_Cart_coords(self%communicator, self%rank, 2, place)
       self%cells(:) = cells
-      if (weak) self%cells(:) = cells*blocks
       do direction = 1, 2
          ! Blocks differ by one cell where the number of cells cannot be divided
          self%offset(direction) = self%cells(direction)*place(direction)/blocks(direction)
@@ -61,35 +59,26 @@ contains
       class(domain), intent(in) :: self
       real(real64), intent(inout) :: q(1 - halo:, 1 - halo:)
 
-      real(real64), allocatable :: sent(:, :), received(:, :)
-
       associate (nx => self%n(1), ny => self%n(2), above => self%upper, below => self%lower)
-         allocate (sent(halo, ny), received(halo, ny))
-         sent(:, :) = q(nx - halo + 1:nx, 1:ny)
-         call pass(sent, above(1), received, below(1))
-         q(1 - halo:0, 1:ny) = received
-         sent(:, :) = q(1:halo, 1:ny)
-         call pass(sent, below(1), received, above(1))
-         q(nx + 1:nx + halo, 1:ny) = received
-         deallocate (sent, received)
-         allocate (sent(nx, halo), received(nx, halo))
-         sent(:, :) = q(1:nx, ny - halo + 1:ny)
-         call pass(sent, above(2), received, below(2))
-         q(1:nx, 1 - halo:0) = received
-         sent(:, :) = q(1:nx, 1:halo)
-         call pass(sent, below(2), received, above(2))
-         q(1:nx, ny + 1:ny + halo) = received
+         call pass(q(nx - halo + 1:nx, 1:ny), above(1), q(1 - halo:0, 1:ny), below(1))
+         call pass(q(1:halo, 1:ny), below(1), q(nx + 1:nx + halo, 1:ny), above(1))
+         call pass(q(1:nx, ny - halo + 1:ny), above(2), q(1:nx, 1 - halo:0), below(2))
+         call pass(q(1:nx, 1:halo), below(2), q(1:nx, ny + 1:ny + halo), above(2))
       end associate
 
    contains
 
-      subroutine pass(sent, target_rank, received, source)
-         real(real64), intent(in) :: sent(:, :)
+      subroutine pass(strip, target_rank, taken, source)
+         real(real64), intent(in) :: strip(:, :)
          integer, intent(in) :: target_rank, source
-         real(real64), intent(inout) :: received(:, :)
+         real(real64), intent(out) :: taken(:, :)
 
+         real(real64) :: sent(size(strip, 1), size(strip, 2)), received(size(strip, 1), size(strip, 2))
+
+         sent = strip
          call MPI_Sendrecv(sent, size(sent), MPI_REAL8, target_rank, 0, received, size(received), MPI_REAL8, source, &
             0, self%communicator, MPI_STATUS_IGNORE)
+         taken = received
       end subroutine pass
    end subroutine exchange
 

@@ -11,8 +11,6 @@ from torch import nn
 import ftn_pytorch
 from ftn_pytorch.kit import Guard, Log, Normaliser
 
-ranks = ftn_pytorch.world_size()
-
 # The same on all ranks
 ftn_pytorch_shared = ["network", "optimizer", "guard", "steps"]
 
@@ -59,13 +57,11 @@ def ftn_pytorch_train(d, target):
     # One decision on all ranks, so all go on or none
     if guard.allows(loss, samples=len(d)):
         loss.backward()
-        if ranks > 1:
-            ftn_pytorch.average_gradients(network, samples=len(d))
+        ftn_pytorch.average_gradients(network, samples=len(d))
         optimizer.step()
     rows.write(steps, loss=guard.loss)
     return False, guard.loss
 
 
 def require_equal():
-    if ranks > 1:
-        ftn_pytorch.require_equal(network)
+    ftn_pytorch.require_equal(network)

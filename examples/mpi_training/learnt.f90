@@ -15,18 +15,13 @@ module learnt
 
 contains
 
-   !> One network for all ranks of the domain, or for one rank that knows of no others; per "node" or "rank" one Python
-   subroutine open_network(script, log, on, with_communicator, per)
+   !> One network for all ranks of the domain; per "node" or "rank" one Python
+   subroutine open_network(script, log, on, per)
       character(*), intent(in) :: script, log, per
       type(domain), intent(in) :: on
-      logical, intent(in) :: with_communicator
 
-      if (with_communicator) then
-         call model%load(script, config=[torch_in("log", log)], dtype="float32", cast=.true., &
-            communicator=on%communicator, per=per)
-      else
-         call model%load(script, config=[torch_in("log", log)], dtype="float32", cast=.true.)
-      end if
+      call model%load(script, config=[torch_in("log", log)], dtype="float32", cast=.true., &
+         communicator=on%communicator, per=per)
    end subroutine open_network
 
    subroutine close_network()

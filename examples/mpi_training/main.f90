@@ -1,9 +1,9 @@
 ! SPDX-License-Identifier: MIT
 !> A tracer model on many ranks trains one network while it runs. The network then replaces what it has learnt from.
 !>
-!>     mpirun -n 4 mpi_training <learner.py> <folder> ["steps=600 cells=64 weak=F kill_at=0 alone=F per_node=F"]
+!>     mpirun -n 4 mpi_training <learner.py> <folder> ["steps=600 cells=64 kill_at=0 per_node=F"]
 program mpi_training
-   use, intrinsic :: iso_fortran_env, only : error_unit, int64, real64
+   use, intrinsic :: iso_fortran_env, only : error_unit, real64
    use domains, only : domain
    use ftn_pytorch, only : ftn_pytorch_on_error, ftn_pytorch_set_threads
    use learnt, only : close_network, is_equal_on_all_ranks, learn, open_network, predicted, restore_network, &
@@ -17,41 +17,32 @@ program mpi_training
 
    character(:), allocatable :: script, folder
    integer :: steps = 600, cells = 64, kill_at = 0
-   logical :: weak = .false., alone = .false., per_node = .false., all_passed = .true.
+   logical :: per_node = .false., all_passed = .true.
    type(domain) :: square
    type(flow) :: eddies
    real(real64), allocatable :: q(:, :), d(:, :), target(:)
-   real(real64) :: loss, seconds_learning, seconds_model
-   integer(int64) :: times(3), rate
+   real(real64) :: loss
    integer :: now, first
 
    call MPI_Init()
    call ftn_pytorch_on_error(abort_all)
    call read_options()
    call ftn_pytorch_set_threads(1)
-   square = domain(cells, weak)
+   square = domain(cells)
    eddies = new_flow(square)
    call new_tracer(q, square, eddies)
-   call open_network(script, folder//"/log.csv", square, .not. alone, merge("node", "rank", per_node))
+   call open_network(script, folder//"/log.csv", square, merge("node", "rank", per_node))
 
    first = restore_network(folder) + 1
    if (first > 1) call square%read_field(name_of_field(first - 1), q(1:square%n(1), 1:square%n(2)))
    if (first > 1 .and. square%rank == 0) print "(a, i0)", "going on after step ", first - 1
 
    loss = 0
-   seconds_learning = 0
-   seconds_model = 0
    do now = first, steps
-      call system_clock(times(1), rate)
       d = differences(q, square, eddies)
       target = limited(d)
-      call system_clock(times(2))
       loss = learn(d, target)
-      call system_clock(times(3))
       call step(q, square, eddies, limited, forced=.true.)
-      seconds_learning = seconds_learning + real(times(3) - times(2), real64)/rate
-      call system_clock(times(3))
-      seconds_model = seconds_model + real(times(3) - times(1), real64)/rate
       if (mod(now, interval) == 0) then
          if (square%rank == 0) print "(a, i0, a, es10.3)", "step ", now, ": loss ", loss
          ! The field first: then every checkpoint has one
@@ -61,13 +52,7 @@ program mpi_training
       if (now == kill_at) call abort_all(9, "killed on purpose")
    end do
 
-   if (weak) then
-      if (square%rank == 0) print "(a, i0, 2(a, i0), 2(a, f0.3), a)", "ranks ", square%ranks, ", cells ", &
-         square%cells(1), " x ", square%cells(2), ": ", 1e3*seconds_model/(steps - first + 1), " ms per step, ", &
-         1e3*seconds_learning/(steps - first + 1), " ms of it learning"
-   else
-      call compare()
-   end if
+   call compare()
    call close_network()
    call MPI_Finalize()
    if (.not. all_passed) error stop 1
@@ -129,7 +114,7 @@ contains
       character(4096) :: words(3)
       character(256) :: reason
       integer :: i, stat
-      namelist /options/ steps, cells, weak, kill_at, alone, per_node
+      namelist /options/ steps, cells, kill_at, per_node
 
       do i = 1, size(words)
          call get_command_argument(i, words(i))

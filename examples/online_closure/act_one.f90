@@ -8,10 +8,10 @@ module act_one
    use history, only: run_history
    use lorenz96, only: dp, full_model, gather_stencils, stencil
    use network_closure, only: network
-   use picture, only: painter
-   use settings, only: options, full_dt, full_steps
+   use picture, only: keep
+   use settings, only: device, folder, full_dt, full_steps, script, seeds, steps
    use statistics, only: skill
-   use verdicts, only: verdict_list
+   use verdicts, only: claim
    implicit none
    private
 
@@ -30,11 +30,7 @@ module act_one
 
 contains
 
-   subroutine play_act_one(chosen, paint, claims)
-      type(options), intent(in) :: chosen
-      type(painter), intent(inout) :: paint
-      type(verdict_list), intent(inout) :: claims
-
+   subroutine play_act_one()
       type(full_model) :: model
       type(polynomial_closure), target :: fit(fits)
       type(network), allocatable, target :: nets(:)
@@ -43,7 +39,7 @@ contains
       integer :: i
 
       print "(a)", "", "First act: K = 8, J = 32, F = 20. Networks learn while the full model runs."
-      allocate (nets(chosen%seeds), all(fits + chosen%seeds))
+      allocate (nets(seeds), all(fits + seeds))
       call fit(linear)%create("linear in X(k)", [3], degree=1)
       call fit(quartic)%create("degree 4 in X(k)", [3], degree=4)
       call fit(linear_all)%create("linear in X(k-2..k+2)", [1, 2, 3, 4, 5], degree=1)
@@ -52,42 +48,41 @@ contains
          all(i)%p => fit(i)
       end do
       do i = 1, size(nets)
-         call nets(i)%load("network", chosen%script, chosen%device, &
-            [torch_in("seed", i), torch_in("steps", chosen%steps), torch_in("warm_up", warm_up*nslow)])
+         call nets(i)%load("network", script, device, &
+            [torch_in("seed", i), torch_in("steps", steps), torch_in("warm_up", warm_up*nslow)])
          all(fits + i)%p => nets(i)
       end do
 
       call model%start(nslow, nfast, forcing, spin_up=20.0_dp, dt=full_dt)
-      call learn_online(model, nets, fit, paint)
-      call nets(1)%save(chosen%folder//"/network")
+      call learn_online(model, nets, fit)
+      call nets(1)%save(folder//"/network")
 
       call model%advance(gap*full_steps, full_dt)
-      call test_run(model, all, paint, test_x, test_u, r2)
-      call compare_forecasts(all, fits, forcing, test_x, paint, valid)
+      call test_run(model, all, test_x, test_u, r2)
+      call compare_forecasts(all, fits, forcing, test_x, valid)
       call print_scores(all, fits, r2, valid)
 
       print "(a)"
-      call claims%claim("Adam steps of each network while the full model ran", &
-                        real(minval([(nets(i)%steps_done(), i=1, size(nets))]), dp), 8000.0_dp)
+      call claim("Adam steps of each network while the full model ran", &
+                 real(minval([(nets(i)%steps_done(), i=1, size(nets))]), dp), 8000.0_dp)
       associate (worst => minval(r2(fits + 1:)))
-         call claims%claim("first act: R2 of the network on later data, worst seed", worst, 0.89_dp)
-         call claims%claim("... above a linear fit, the better of the two", &
-                           worst - max(r2(linear), r2(linear_all)), 0.08_dp)
-         call claims%claim("... above a fit of degree 4, the better of the two", &
-                           worst - max(r2(quartic), r2(quartic_all)), 0.02_dp)
-         call claims%claim("mean valid time of forecasts, relative to the linear closure", &
-                           sum(valid(:, fits + 1:))/size(nets)/sum(valid(:, linear)), 1.3_dp)
-         call claims%claim("... relative to the best polynomial", &
-                           sum(valid(:, fits + 1:))/size(nets)/maxval(sum(valid(:, :fits), dim=1)), 1.03_dp)
+         call claim("first act: R2 of the network on later data, worst seed", worst, 0.89_dp)
+         call claim("... above a linear fit, the better of the two", &
+                    worst - max(r2(linear), r2(linear_all)), 0.08_dp)
+         call claim("... above a fit of degree 4, the better of the two", &
+                    worst - max(r2(quartic), r2(quartic_all)), 0.02_dp)
+         call claim("mean valid time of forecasts, relative to the linear closure", &
+                    sum(valid(:, fits + 1:))/size(nets)/sum(valid(:, linear)), 1.3_dp)
+         call claim("... relative to the best polynomial", &
+                    sum(valid(:, fits + 1:))/size(nets)/maxval(sum(valid(:, :fits), dim=1)), 1.03_dp)
       end associate
    end subroutine play_act_one
 
    !> The full model runs, and hands its states over as they come up
-   subroutine learn_online(model, nets, fit, paint)
+   subroutine learn_online(model, nets, fit)
       type(full_model), intent(inout) :: model
       type(network), intent(inout) :: nets(:)
       type(polynomial_closure), intent(inout) :: fit(:)
-      type(painter), intent(inout) :: paint
 
       type(run_history) :: past
       real(dp) :: columns(stencil, nslow), tendency(nslow), prediction(nslow, 1), loss(size(nets))
@@ -105,7 +100,7 @@ contains
          do i = 1, size(nets)
             ! Predicted first, learned from after: what is scored here is always later than what was learned
             call nets(i)%evaluate(reshape(model%x, [nslow, 1]), prediction)
-            call past%add_prediction(i, prediction(:, 1), tendency)
+            call past%window(i)%add(prediction(:, 1), tendency)
             done(i) = nets(i)%learn(columns, tendency, loss(i))
          end do
          call past%add_losses(loss)
@@ -127,14 +122,13 @@ contains
       do i = 1, fits
          call fit(i)%solve()
       end do
-      call paint%keep([torch_in("time_1", past%time), torch_in("loss_1", past%loss), torch_in("r2_1", past%r2)])
+      call keep([torch_in("time_1", past%time), torch_in("loss_1", past%loss), torch_in("r2_1", past%r2)])
    end subroutine learn_online
 
    !> The full model goes on, nobody learns any more: R2 of every closure on what none of them has seen
-   subroutine test_run(model, all, paint, x, u, r2)
+   subroutine test_run(model, all, x, u, r2)
       type(full_model), intent(inout) :: model
       type(closure_pointer), intent(in) :: all(:)
-      type(painter), intent(inout) :: paint
       !> Slow variables and sub-grid tendencies, (nslow, samples_needed)
       real(dp), allocatable, intent(out) :: x(:, :), u(:, :)
       real(dp), allocatable, intent(out) :: r2(:)
@@ -166,9 +160,9 @@ contains
       line = reshape([(-14 + 31*(i - 1)/159.0_dp, i=1, size(line))], shape(line))
       call all(linear)%p%evaluate(line, curves(:, :, 1))
       call all(quartic)%p%evaluate(line, curves(:, :, 2))
-      call paint%keep([torch_in("test_x", x(:, :shown)), torch_in("test_u", u(:, :shown)), &
-                       torch_in("test_network", prediction(:, :shown)), torch_in("test_polynomial", polynomial), &
-                       torch_in("curve_x", line), torch_in("curves", curves), torch_in("r2", r2)])
+      call keep([torch_in("test_x", x(:, :shown)), torch_in("test_u", u(:, :shown)), &
+                 torch_in("test_network", prediction(:, :shown)), torch_in("test_polynomial", polynomial), &
+                 torch_in("curve_x", line), torch_in("curves", curves), torch_in("r2", r2)])
    end subroutine test_run
 
 end module act_one

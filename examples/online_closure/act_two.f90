@@ -7,10 +7,10 @@ module act_two
    use history, only: run_history
    use lorenz96, only: dp, full_model, gather_stencils, stencil
    use network_closure, only: network
-   use picture, only: painter
-   use settings, only: options, interval, full_dt, full_steps
+   use picture, only: keep
+   use settings, only: device, folder, interval, full_dt, full_steps, script, seeds
    use statistics, only: skill
-   use verdicts, only: verdict_list
+   use verdicts, only: claim
    implicit none
    private
 
@@ -29,25 +29,20 @@ module act_two
 
 contains
 
-   subroutine play_act_two(chosen, paint, claims)
-      type(options), intent(in) :: chosen
-      type(painter), intent(inout) :: paint
-      type(verdict_list), intent(inout) :: claims
-
+   subroutine play_act_two()
       type(full_model) :: model
       type(network), target :: nets(learning:frozen)
       type(polynomial_closure), target :: fit(linear:quartic_all)
       type(closure_pointer) :: all(learning:quartic_all)
       type(run_history) :: past
       real(dp), dimension(learning:quartic_all) :: before, after
-      character(len=:), allocatable :: folder
       integer :: i
 
       print "(a)", "", "Second act: K = 36, J = 10. The forcing steps from 10 to 20 while the model runs."
       call fit(linear)%create("linear in X(k)", [3], degree=1)
       call fit(quartic)%create("degree 4 in X(k)", [3], degree=4)
       call fit(quartic_all)%create("degree 4 in X(k-2..k+2)", [1, 2, 3, 4, 5], degree=4)
-      call load_network(nets(learning), "network that keeps learning", chosen)
+      call load_network(nets(learning), "network that keeps learning")
       do i = linear, quartic_all
          all(i)%p => fit(i)
       end do
@@ -64,10 +59,9 @@ contains
          call fit(i)%solve()
       end do
       ! The frozen network is the learning one as it is now: the same script again, with a state of its own
-      folder = chosen%folder//"/network_at_f10"
-      call nets(learning)%save(folder)
-      call load_network(nets(frozen), "network frozen at F = 10", chosen)
-      call nets(frozen)%restore(folder)
+      call nets(learning)%save(folder//"/network_at_f10")
+      call load_network(nets(frozen), "network frozen at F = 10")
+      call nets(frozen)%restore(folder//"/network_at_f10")
 
       call run_test(model, all, past, before)
       model%forcing = forcing_after
@@ -80,20 +74,19 @@ contains
          print "(3x, a, f7.3, f10.3)", all(i)%p%name, before(i), after(i)
       end do
       print "(a)"
-      call claims%claim("second act: R2 of the learning network, 200 time units after the step", &
-                        after(learning), 0.78_dp)
-      call paint%keep([torch_in("time_2", past%time), torch_in("loss_2", past%loss), torch_in("r2_2", past%r2), &
-                       torch_in("step_2", (learned + tested)*interval)])
+      call claim("second act: R2 of the learning network, 200 time units after the step", &
+                 after(learning), 0.78_dp)
+      call keep([torch_in("time_2", past%time), torch_in("loss_2", past%loss), torch_in("r2_2", past%r2), &
+                 torch_in("step_2", (learned + tested)*interval)])
    end subroutine play_act_two
 
    !> Both networks are made alike, since one becomes a copy of the other
-   subroutine load_network(net, name, chosen)
+   subroutine load_network(net, name)
       type(network), intent(inout) :: net
       character(len=*), intent(in) :: name
-      type(options), intent(in) :: chosen
 
-      call net%load(name, chosen%script, chosen%device, &
-         [torch_in("seed", chosen%seeds + 1), torch_in("steps", 2*learned*steps_per_sample), &
+      call net%load(name, script, device, &
+         [torch_in("seed", seeds + 1), torch_in("steps", 2*learned*steps_per_sample), &
           torch_in("steps_per_call", steps_per_sample), torch_in("memory", 1000), torch_in("warm_up", warm_up*nslow)])
    end subroutine load_network
 
@@ -163,7 +156,7 @@ contains
 
       do i = 1, size(all)
          call all(i)%p%evaluate(reshape(model%x, [nslow, 1]), prediction)
-         call past%add_prediction(i, prediction(:, 1), tendency)
+         call past%window(i)%add(prediction(:, 1), tendency)
          if (present(total)) call total(i)%add(prediction(:, 1), tendency)
       end do
    end subroutine score

@@ -4,7 +4,7 @@ module comparison
    use closures, only: closure, closure_pointer
    use ftn_pytorch, only: torch_in
    use lorenz96, only: dp
-   use picture, only: painter
+   use picture, only: keep
    use reduced_model, only: advance_ensemble
    use settings, only: interval, reduced_dt, reduced_steps
    use statistics, only: mean, variance, standard_error, valid_times
@@ -21,14 +21,13 @@ module comparison
 contains
 
    !> Forecasts with every closure, from the same states
-   subroutine compare_forecasts(all, fits, forcing, truth, paint, valid)
+   subroutine compare_forecasts(all, fits, forcing, truth, valid)
       !> Polynomial fits first, then networks
       type(closure_pointer), intent(in) :: all(:)
       integer, intent(in) :: fits
       real(dp), intent(in) :: forcing
       !> Slow variables of the full model, (nslow, samples_needed)
       real(dp), intent(in) :: truth(:, :)
-      type(painter), intent(inout) :: paint
       !> Valid time of each forecast, (members, closures)
       real(dp), allocatable, intent(out) :: valid(:, :)
 
@@ -48,10 +47,10 @@ contains
       shown = middle(valid(:, size(all)))
       allocate (shown_network, source=x(:, shown, :))
       allocate (shown_truth, source=truth(:, starts(shown):starts(shown) + leads))
-      call paint%keep([torch_in("shown_network", shown_network), torch_in("shown_truth", shown_truth), &
-                       torch_in("shown_valid", valid(shown, size(all))), torch_in("error", error), &
-                       torch_in("valid", valid), torch_in("limit", limit), torch_in("fits", fits), &
-                       torch_in("interval", interval)])
+      call keep([torch_in("shown_network", shown_network), torch_in("shown_truth", shown_truth), &
+                 torch_in("shown_valid", valid(shown, size(all))), torch_in("error", error), &
+                 torch_in("valid", valid), torch_in("limit", limit), torch_in("fits", fits), &
+                 torch_in("interval", interval)])
    end subroutine compare_forecasts
 
    !> Position of a median

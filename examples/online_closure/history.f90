@@ -14,13 +14,13 @@ module history
       real(dp), allocatable :: time(:)
       !> (closures, windows) and (networks, windows)
       real(dp), allocatable :: r2(:, :), loss(:, :)
-      type(skill), allocatable, private :: window(:)
+      !> Of the closures, to which predictions of the window are added
+      type(skill), allocatable :: window(:)
       real(dp), allocatable, private :: loss_sum(:)
       integer, private :: losses = 0
       real(dp), private :: start = 0
    contains
       procedure :: begin
-      procedure :: add_prediction
       procedure :: add_losses
       procedure :: close_window
       procedure :: elapsed
@@ -37,15 +37,6 @@ contains
       allocate (self%loss_sum(networks), source=0.0_dp)
       self%start = seconds()
    end subroutine begin
-
-   subroutine add_prediction(self, i, prediction, target)
-      class(run_history), intent(inout) :: self
-      !> Number of the closure
-      integer, intent(in) :: i
-      real(dp), intent(in) :: prediction(:), target(:)
-
-      call self%window(i)%add(prediction, target)
-   end subroutine add_prediction
 
    subroutine add_losses(self, loss)
       class(run_history), intent(inout) :: self

@@ -8,24 +8,18 @@ program online_closure
    use act_one, only: play_act_one
    use act_two, only: play_act_two
    use ftn_pytorch, only: ftn_pytorch_set_threads
-   use picture, only: painter
-   use settings, only: options, read_options
-   use verdicts, only: verdict_list
+   use picture, only: draw, open_picture
+   use settings, only: read_options
+   use verdicts, only: all_hold
    implicit none
 
-   type(options) :: chosen
-   type(painter) :: paint
-   type(verdict_list) :: claims
-
-   chosen = read_options()
-   call paint%open_folder(chosen%plot_script, chosen%folder, chosen%picture)
+   call read_options()
+   call open_picture()
    ! A network as small as this is slower on many threads than on one
    call ftn_pytorch_set_threads(1)
 
-   call play_act_one(chosen, paint, claims)
-   call play_act_two(chosen, paint, claims)
-   call paint%draw()
-
-   if (chosen%picture) print "(a)", "", "Pictures: "//chosen%folder//"/forecasts.png and learning.svg"
-   if (.not. claims%hold()) stop 1
+   call play_act_one()
+   call play_act_two()
+   call draw()
+   if (.not. all_hold) stop 1
 end program online_closure

@@ -38,7 +38,7 @@ contains
       self%name = name
       ! The model computes in double, the network in single precision: inputs are converted on the way in, results on
       ! the way out
-      call self%script%load(script, config=options, dtype="float32", device=device)
+      call self%script%load(script, config=options, dtype="float32", device=trim(device))
    end subroutine load
 
    !> One forward pass for all members of an ensemble

@@ -2,44 +2,33 @@
 !> A second script in the same program: hands it arrays as they come up, and has it draw them at the end.
 module picture
    use ftn_pytorch, only: torch_pymodule, torch_arg, torch_in
+   use settings, only: folder, is_wanted => picture, script
    implicit none
    private
 
-   public :: painter
+   public :: open_picture, keep, draw
 
-   type :: painter
-      type(torch_pymodule), private :: script
-      logical, private :: wanted = .false.
-   contains
-      procedure :: open_folder
-      procedure :: keep
-      procedure :: draw
-   end type painter
+   type(torch_pymodule) :: plot
 
 contains
 
-   !> Load the script, which makes the output directory. Unless `wanted`, this and all the rest does nothing
-   subroutine open_folder(self, script, folder, wanted)
-      class(painter), intent(inout) :: self
-      character(len=*), intent(in) :: script, folder
-      logical, intent(in) :: wanted
-
-      self%wanted = wanted
-      if (wanted) call self%script%load(script, config=[torch_in("output", folder)])
-   end subroutine open_folder
+   !> Load the script, which makes the output directory. Without a picture, this and all the rest does nothing
+   subroutine open_picture()
+      if (is_wanted) call plot%load(script(:index(script, "/", back=.true.))//"plot.py", &
+         config=[torch_in("output", folder)])
+   end subroutine open_picture
 
    !> Named arrays and numbers for the picture; the script copies them
-   subroutine keep(self, items)
-      class(painter), intent(inout) :: self
+   subroutine keep(items)
       type(torch_arg), target :: items(:)
 
-      if (self%wanted) call self%script%call("keep", items)
+      if (is_wanted) call plot%call("keep", items)
    end subroutine keep
 
-   subroutine draw(self)
-      class(painter), intent(inout) :: self
-
-      if (self%wanted) call self%script%call("draw")
+   subroutine draw()
+      if (.not. is_wanted) return
+      call plot%call("draw")
+      print "(a)", "", "Pictures: "//folder//"/forecasts.png and learning.svg"
    end subroutine draw
 
 end module picture

@@ -28,8 +28,6 @@ NAMES = {
 }
 # The fits that are shown, by their place among all
 FITS = {0: LINEAR, 1: QUARTIC, 3: POLYNOMIAL}
-SKILL, SINCE = "held-out R$^2$", "time since the step (time units)"
-SKILLS = (0.42, 1)
 STYLE = {
     "font.size": 11,
     "axes.titlesize": 12.5,
@@ -84,10 +82,8 @@ def draw_learning(d):
         2, 2, figsize=(14, 5), width_ratios=[1, 1.35], height_ratios=[2.2, 1], sharex="col", sharey="row",
         layout="constrained",
     )  # fmt: skip
-    draw_first_skill(panels[0, 0], d)
-    draw_first_loss(panels[1, 0], d)
-    draw_second_skill(panels[0, 1], d)
-    draw_second_loss(panels[1, 1], d)
+    draw_first_act(*panels[:, 0], d)
+    draw_second_act(*panels[:, 1], d)
     save(figure, LEARNING)
 
 
@@ -166,28 +162,25 @@ def draw_error(panel, d):
     panel.legend(loc="upper left")
 
 
-def draw_first_skill(panel, d):
+def draw_first_act(skill, loss, d):
     time, fits = centres(d["time_1"]), int(d["fits"])
-    panel.plot(time, d["r2_1"], color=NETWORK, lw=1.3)
+    skill.plot(time, d["r2_1"], color=NETWORK, lw=1.3)
     levels = {colour: d["r2"][i] for i, colour in FITS.items()}
     for colour, level in levels.items():
-        panel.hlines(level, 0, time[-1], color=colour, ls="--")
+        skill.hlines(level, 0, time[-1], color=colour, ls="--")
     levels[NETWORK] = d["r2"][fits:].mean() + 0.03
     for colour, level in levels.items():
-        panel.text(time[-1] + 8, level, NAMES[colour], color=colour, va="center")
-    panel.set(title="First act: networks learn while the full model runs", ylabel=SKILL, ylim=SKILLS)
+        skill.text(time[-1] + 8, level, NAMES[colour], color=colour, va="center")
+    skill.set(title="First act: networks learn while the full model runs", ylabel="held-out R$^2$", ylim=(0.42, 1))
+    loss.plot(time, d["loss_1"], color=NETWORK, lw=1.3)
+    loss.set(xlabel="model time (time units)", ylabel="loss (share\nof variance)")
+    loss.set(yscale="log", xlim=(0, 820), ylim=(0.05, 0.5))
+    loss.set_yticks([0.1, 0.3], ["0.1", "0.3"])
+    loss.minorticks_off()
 
 
-def draw_first_loss(panel, d):
-    panel.plot(centres(d["time_1"]), d["loss_1"], color=NETWORK, lw=1.3)
-    panel.set(xlabel="model time (time units)", ylabel="loss (share\nof variance)")
-    panel.set(yscale="log", xlim=(0, 820), ylim=(0.05, 0.5))
-    panel.set_yticks([0.1, 0.3], ["0.1", "0.3"])
-    panel.minorticks_off()
-
-
-def draw_second_skill(panel, d):
-    time = second_axis(panel, d)
+def draw_second_act(skill, loss, d):
+    time = second_axis(skill, d)
     learning, frozen, linear, quartic, polynomial = d["r2_2"].T
     after = time > 0
     for r2, colour, label, place in (
@@ -195,21 +188,18 @@ def draw_second_skill(panel, d):
         (frozen, FROZEN, "frozen at F = 10", "top"),
         (learning, NETWORK, "keeps learning", "bottom"),
     ):
-        panel.plot(time, r2, color=colour, lw=plt.rcParams["lines.linewidth"] * (1.3 if r2 is learning else 1))
-        panel.text(time[-1] + 4, r2[after][-5:].mean(), label, color=colour, va=place)
+        skill.plot(time, r2, color=colour, lw=plt.rcParams["lines.linewidth"] * (1.3 if r2 is learning else 1))
+        skill.text(time[-1] + 4, r2[after][-5:].mean(), label, color=colour, va=place)
     for r2, colour, height in ((quartic, QUARTIC, 0.43), (polynomial, POLYNOMIAL, 0.48)):
-        panel.plot(time, r2, color=colour)
+        skill.plot(time, r2, color=colour)
         said = f"{NAMES[colour]}, F = 10: R$^2$ = {r2[after].mean():.1f}"
-        panel.text(8, height, said, color=colour, va="bottom")
-    panel.text(-4, 0.985, "F = 10", ha="right", va="top")
-    panel.text(4, 0.985, "F = 20", ha="left", va="top")
-    panel.set(title="Second act: the forcing changes (grey: tests, nobody learns)", ylim=SKILLS)
-
-
-def draw_second_loss(panel, d):
-    panel.plot(second_axis(panel, d), d["loss_2"], color=NETWORK)
-    panel.text(8, 0.45, "rises as the buffer fills with F = 20, which is harder to predict", va="top", fontsize="small")
-    panel.set(xlabel=SINCE)
+        skill.text(8, height, said, color=colour, va="bottom")
+    skill.text(-4, 0.985, "F = 10", ha="right", va="top")
+    skill.text(4, 0.985, "F = 20", ha="left", va="top")
+    skill.set(title="Second act: the forcing changes (grey: tests, nobody learns)")
+    loss.plot(second_axis(loss, d), d["loss_2"], color=NETWORK)
+    loss.text(8, 0.45, "rises as the buffer fills with F = 20, which is harder to predict", va="top", fontsize="small")
+    loss.set(xlabel="time since the step (time units)")
 
 
 def second_axis(panel, d):

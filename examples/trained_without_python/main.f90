@@ -8,27 +8,30 @@
 program trained_without_python
    use ftn_pytorch
    use columns, only : n, sample
-   use verdicts, only : end_with_verdict, is_mapped, same, verdict
+   use verdicts, only : has_failed, is_mapped, same, verdict
    implicit none
    !> Steps after which the script stops, the program without Python stops, and all is compared
    integer, parameter :: recorded = 50, alone = 150, last = 250
    real :: x(2, n), heating(1, n), losses(last), wanted(last)
+   character(4096) :: words(3)
    character(:), allocatable :: folder
+   integer :: i
 
-   select case (argument(1))
+   do i = 1, size(words)
+      call get_command_argument(i, words(i))
+   end do
+   folder = trim(words(merge(2, 3, words(1) == "alone")))
+   select case (words(1))
    case ("begin")
-      folder = argument(3)
-      call begin(argument(2))
+      call begin(trim(words(2)))
    case ("alone")
-      folder = argument(2)
       call go_on_alone()
    case ("back")
-      folder = argument(3)
-      call come_back(argument(2))
+      call come_back(trim(words(2)))
    case default
       error stop "usage: trained_without_python (begin | back) <closure.py> <folder>, or: alone <folder>"
    end select
-   call end_with_verdict()
+   if (has_failed) error stop "FAILED"
 
 contains
 
@@ -140,15 +143,4 @@ contains
       read (unit) values
       close (unit)
    end subroutine read_numbers
-
-   function argument(number) result(text)
-      integer, intent(in) :: number
-      character(:), allocatable :: text
-      integer :: length
-
-      call get_command_argument(number, length=length)
-      allocate (character(length) :: text)
-      call get_command_argument(number, text)
-   end function argument
-
 end program trained_without_python

@@ -4,8 +4,8 @@ module verdicts
    use, intrinsic :: iso_fortran_env, only : int32
    implicit none
    private
-   public :: is_mapped, same, verdict, end_with_verdict
-   logical :: failed = .false.
+   public :: is_mapped, same, verdict
+   logical, protected, public :: has_failed = .false.
 
 contains
 
@@ -14,17 +14,9 @@ contains
       logical, intent(in) :: is_right
       character(*), intent(in) :: what
 
-      if (is_right) then
-         print "(2a)", "yes: ", what
-      else
-         print "(2a)", "NO:  ", what
-      end if
-      failed = failed .or. .not. is_right
+      print "(2a)", merge("yes: ", "NO:  ", is_right), what
+      has_failed = has_failed .or. .not. is_right
    end subroutine verdict
-
-   subroutine end_with_verdict()
-      if (failed) error stop "FAILED"
-   end subroutine end_with_verdict
 
    !> Whether all bits are the same. A comparison of numbers would let 0 and -0 pass, and refuse a NaN
    pure logical function same(one, other)

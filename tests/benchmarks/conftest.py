@@ -27,8 +27,6 @@ for line in sys.stdin:
         print(">> opened 2000000 1000000", {error}, "1e-5", flush=True)
     elif command == "call":
         print(">> times", *[{nanoseconds}] * int(numbers[0]), flush=True)
-    elif command == "create":
-        print(">> times 3000000\\n>> times 1000", flush=True)
 """
 
 
@@ -44,7 +42,6 @@ class Pretended(Setting):
         "compiled": {"fails_in": "call"},
         "torchscript": {"nanoseconds": "'garbled'"},
         "onnx": {"refuses": "open"},
-        "python-onnx": {"refuses": "create"},
     }
 
     def command(self, case, path):
@@ -56,9 +53,9 @@ class Pretended(Setting):
 def setting():
     manifest = {
         "problems": {
-            "mlp_32": {"stem": "mlp", "parameters": 5508, "flops": 1000},
-            "mlp_256": {"stem": "mlp", "parameters": 5508, "flops": 8000},
-            "train_step_32": {"stem": "train_step", "parameters": 5508, "flops": 3000},
+            "mlp_32": {"stem": "mlp", "parameters": 5508},
+            "mlp_256": {"stem": "mlp", "parameters": 5508},
+            "train_step_32": {"stem": "train_step", "parameters": 5508},
         },
         "missing": {"mlp.pt2": "no compiler"},
         "refused": {},

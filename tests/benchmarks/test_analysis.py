@@ -79,7 +79,7 @@ def test_overview_compares_the_fastest_calls(document):
 def test_aims_are_judged_by_the_numbers(document):
     aim = "mlp 32, script beyond 1.02 of plain Python"
     assert (aim, "yes", "-0.10 us, at most 0.5") in report.aims(document["results"])
-    assert ("mlp 32, direct: beside libtorch by hand", "not measured", "") in report.aims(document["results"])
+    assert not any("beside libtorch" in name for name, *_ in report.aims(document["results"]))
     slow = [{**row, "call_us": {"min": 15.1}} if row["path"] == "script" else row for row in document["results"]]
     assert (aim, "no", "+4.90 us, at most 0.5") in report.aims(slow)
 
@@ -134,8 +134,7 @@ def test_memory_is_compared_with_that_of_the_script(peak, reached):
 
 
 def test_memory_without_a_script_beside_it_is_not_judged():
-    judged = [line for line in report.aims([], [start("recording", 200, 100)]) if "memory" in line[0]]
-    assert len(judged) == 3 and {line[1] for line in judged} == {"not measured"}
+    assert report.aims([], [start("recording", 200, 100)]) == []
 
 
 def test_a_saved_recording_is_compared_with_the_recorded_script_and_with_ftorch():
@@ -145,7 +144,7 @@ def test_a_saved_recording_is_compared_with_the_recorded_script_and_with_ftorch(
     found = report.aims([row("recording", 70), row("recorded", 75), row("ftorch", 100)])
     assert ("train_step 32, saved recording: beside script, recorded", "yes", "0.933, at most 1") in found
     assert ("train_step 32, saved recording: beside FTorch", "no", "0.700, at most 0.6") in found
-    assert ("mlp 32, saved recording: beside script, recorded", "not measured", "") in found
+    assert len(found) == 2
 
 
 def test_files_show_their_sizes(document):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The model of many ranks that start, with given counts, and the counts of a trace."""
 
+import heapq
 from pathlib import Path
 
 import pytest
 from harness import document
 from harness.tables import table
 from scale import benchmark, count
-from scale.model import NO_LOAD, OF_A_NODE, RANK_OF_A_NODE, Cluster, Counts, Start, seconds, simulated, starts_of, times
+from scale.model import NO_LOAD, OF_A_NODE, RANK_OF_A_NODE, Cluster, Counts, Start, seconds, starts_of, times
 
 SCALE = Path(benchmark.__file__).parent
 ONE = Counts(operations=1000, opens=300, paths=400, cpu=2.0)
@@ -40,6 +41,21 @@ def test_a_process_for_each_node():
     assert seconds(start, 1e4, is_cached=False, cluster=cluster) == pytest.approx((79_000 + 500_000) / 1e4 + 2.5)
     cached = 79 * (300 + 400) + 10_000 * 20 + 79 * 40
     assert seconds(start, 1e4, is_cached=True, cluster=cluster) == pytest.approx(cached / 1e4 + 2.5)
+
+
+def simulated(clients: int, operations: int, rate: float, latency: float) -> float:
+    """Seconds until clients that send one operation after the other have the answers to all; one server."""
+    waiting = [(0.0, client) for client in range(clients)]
+    left = [operations] * clients
+    free = last = 0.0
+    while waiting:
+        sent, client = heapq.heappop(waiting)
+        free = max(free, sent) + 1 / rate
+        last = max(last, free + latency)
+        left[client] -= 1
+        if left[client]:
+            heapq.heappush(waiting, (free + latency, client))
+    return last
 
 
 @pytest.mark.parametrize("clients, rate", [(200, 1e4), (200, 1e6), (1, 1e4), (3, 1e4)])
