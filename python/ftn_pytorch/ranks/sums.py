@@ -48,27 +48,6 @@ ADVICE = (
 )
 
 
-def allreduce(ours: Communicator, values: Any, purpose: str) -> Any:
-    """Sums over the ranks of a communicator, of the shape of ``values``, which is left as it is.
-
-    values: a NumPy array or a tensor in host memory, float32, float64, int64, complex64 or complex128, or float16 and
-    bfloat16, which are summed in single precision; the same type and shape on all ranks. DTYPE for other types. The
-    sums are the same bits on all ranks: MPI requires that (MPI 3.1, 5.9.6). PYTHON as ``Communicator.broadcast``.
-    """
-    if hasattr(values, "data_ptr"):
-        return _reduced(ours, values, "sum", purpose)
-    import numpy
-
-    kind = str(values.dtype)
-    plain = numpy.ascontiguousarray(values, dtype="float32" if kind in _NARROW else values.dtype)
-    flat = plain.reshape(-1)
-    if flat.dtype.kind == "c":
-        flat = flat.view(flat.real.dtype)
-    total = numpy.empty_like(flat)
-    _reduce(ours, "sum", str(flat.dtype), flat.ctypes.data, total.ctypes.data, flat.size, purpose, (flat, total))
-    return total.view(plain.dtype).reshape(values.shape).astype(values.dtype, copy=False)
-
-
 def mean(ours: Communicator, x: Any, network: int) -> Any:
     """Averages of a tensor over the ranks, the same bits on all; PYTHON, on all of them, if they are in other calls.
 
@@ -103,7 +82,7 @@ def combined(ours: Communicator, flat: Any, operation: str, network: int, purpos
     if not ours.roll:
         roll = torch.zeros(ours.size, 2, dtype=torch.float64, device="cpu")
         roll[ours.rank] = torch.tensor(processes.here(), dtype=torch.float64, device="cpu")
-        ours.roll = _reduced(ours, roll, "sum", purpose).reshape(-1).tolist()
+        ours.roll = _reduced(ours, roll.reshape(-1), "sum", purpose).tolist()
     total = _reduced(ours, given, operation, purpose)
     # Of other ranks in other calls, some digit is a place that this one has left at zero.
     if int(total[flat.numel() :].count_nonzero()) != 2:
@@ -221,38 +200,29 @@ def real(x: Any) -> Any:
     return (plain.float() if str(x.dtype).removeprefix("torch.") in _NARROW else plain).reshape(-1)
 
 
-def _reduced(ours: Communicator, tensor: Any, operation: str, purpose: str) -> Any:
+def _reduced(ours: Communicator, flat: Any, operation: str, purpose: str) -> Any:
+    """In pieces. The numbers are the same bits on all ranks: MPI requires that (MPI 3.1, 5.9.6)."""
     import torch
 
-    flat = real(tensor).contiguous()
-    total = torch.empty_like(flat)
     kind = str(flat.dtype).removeprefix("torch.")
-    _reduce(ours, operation, kind, flat.data_ptr(), total.data_ptr(), flat.numel(), purpose, (flat, total))
-    if tensor.is_complex():
-        return torch.view_as_complex(total.reshape(*tensor.shape, 2))
-    return total.reshape(tensor.shape).to(tensor.dtype)
-
-
-def _reduce(
-    ours: Communicator, operation: str, kind: str, given: int, total: int, count: int, purpose: str, memory: Any
-) -> None:
-    """Numbers at one address into another, in pieces."""
     if kind not in _TYPES:
         raise FtnPytorchError(
             "DTYPE", f"{purpose}: sums over ranks are made of real and complex numbers, not of {kind}"
         )
-    size = _TYPES[kind][1]
+    number, size, *_ = _TYPES[kind]
     if isinstance(ours, NodeCommunicator):
-        ctypes.memmove(total, given, count * size)
-        ours.combine(total, count, _TYPES[kind][0], operation, purpose)
-        return
+        total = flat.clone()
+        ours.combine(total.data_ptr(), total.numel(), number, operation, purpose)
+        return total
     end = time.monotonic() + ours.timeout
+    total = torch.empty_like(flat)
     type_, handle = (ctypes.c_int32(each) for each in _type_and_operation(kind, operation, purpose))
     most = PIECE_BYTES // size
-    for begin in range(0, count, most):
-        length = ctypes.c_int32(min(most, count - begin))
-        places = (ctypes.c_void_p(given + begin * size), ctypes.c_void_p(total + begin * size))
-        ours.exchange("mpi_iallreduce_", (*places, length, type_, handle), purpose, end, memory)
+    for begin in range(0, flat.numel(), most):
+        length = ctypes.c_int32(min(most, flat.numel() - begin))
+        places = (ctypes.c_void_p(each.data_ptr() + begin * size) for each in (flat, total))
+        ours.exchange("mpi_iallreduce_", (*places, length, type_, handle), purpose, end, (flat, total))
+    return total
 
 
 def _type_and_operation(kind: str, operation: str, purpose: str) -> tuple[int, int]:
