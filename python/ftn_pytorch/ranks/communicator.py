@@ -104,24 +104,12 @@ class Communicator:
         mpi.call("mpi_group_free_", _LOAD, ctypes.c_int32(own))
         return found == identical
 
-    def broadcast(self, text: str, root: int = 0, *, purpose: str) -> str:
-        """The text of one rank, on all of them, which must all call this. ``purpose`` is what errors call it.
+    def gather_bytes(self, data: bytes, *, purpose: str) -> list[bytes]:
+        """The data of all ranks, on all of them, which must all call this. ``purpose`` is what errors call it.
 
         PYTHON if a rank has not come within ``timeout`` seconds. The communicator cannot be used after that: what has
         been begun on it can neither be finished nor be taken back.
         """
-        end = time.monotonic() + self.timeout
-        data = text.encode("utf-8", "surrogateescape") if self.rank == root else b""
-        length = (ctypes.c_int32 * 1)(len(data))
-        self._share(length, root, purpose, end)
-        words = (ctypes.c_int32 * -(-length[0] // 4))()
-        ctypes.memmove(words, data, len(data))
-        if length[0]:
-            self._share(words, root, purpose, end)
-        return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
-
-    def gather_bytes(self, data: bytes, *, purpose: str) -> list[bytes]:
-        """The data of all ranks, on all ranks, by two calls of MPI; see ``broadcast``."""
         return self._exchanged(data, purpose, "all", ())
 
     def gather(self, text: str, *, purpose: str) -> list[str]:
@@ -165,12 +153,8 @@ class Communicator:
         everything = bytes(memoryview(received).cast("B"))
         return [everything[4 * begin : 4 * begin + length] for begin, length in zip(begins, lengths)]
 
-    def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
-        count, first = ctypes.c_int32(len(words)), ctypes.c_int32(root)
-        self.exchange("mpi_ibcast_", (words, count, self.kind_of_integers(purpose), first), purpose, end)
-
     def share_memory(self, address: ctypes.c_void_p, words: int, root: int, purpose: str, kept: Any) -> None:
-        """Words of four bytes at an address of one rank, into that of the others; see ``broadcast``."""
+        """Words of four bytes at an address of one rank, into that of the others; see ``gather_bytes``."""
         end = time.monotonic() + self.timeout
         kind, first = self.kind_of_integers(purpose), ctypes.c_int32(root)
         for begin in range(0, words, _MOST_WORDS):
@@ -179,7 +163,7 @@ class Communicator:
             self.exchange("mpi_ibcast_", (place, count, kind, first), purpose, end, kept)
 
     def broadcast_tensor(self, tensor: Any, root: int, *, purpose: str) -> None:
-        """The elements of a tensor of one rank in that of all, bit for bit; see ``broadcast``."""
+        """The elements of a tensor of one rank in that of all, bit for bit; see ``gather_bytes``."""
         import torch
 
         plain = bytes_of(tensor).cpu()

@@ -209,13 +209,14 @@ def _store(ours: Communicator, limit: datetime.timedelta) -> Any:
     """Where the ranks tell each other their addresses: a server on a free port of rank 0."""
     from torch import distributed
 
-    host = os.environ.get("MASTER_ADDR") or socket.gethostname()
+    store, address, here = None, "", socket.gethostname()
     if ours.rank == 0:
         store = distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, timeout=limit)
-        ours.broadcast(f"{host} {store.port}", purpose=_NAME)
+        address = f"{os.environ.get('MASTER_ADDR') or here} {store.port}"
+    host, port = ours.gather(address, purpose=_NAME)[0].split()
+    if store is not None:
         return store
-    host, port = ours.broadcast("", purpose=_NAME).split()
-    near = "localhost" if host == socket.gethostname() else host
+    near = "localhost" if host == here else host
     return distributed.TCPStore(near, int(port), is_master=False, wait_for_workers=False, timeout=limit)
 
 
