@@ -57,9 +57,6 @@ class Played:
     def mpi_group_compare_(self, one, other, result):
         result.value = 55 if one.value == other.value else 66
 
-    def mpi_group_free_(self, group):
-        group.value = 0
-
     def mpi_type_create_f90_integer_(self, digits, kind):
         kind.value = 77
 

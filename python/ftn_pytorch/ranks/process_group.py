@@ -10,7 +10,6 @@ import os
 import resource
 import socket
 import time
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,9 +22,8 @@ _NAME = "init_process_group"
 # Of torch beside connections, and of what is opened soon.
 _OTHER_FILES = 64
 
-# The ranks that the group of this process was made for, as a handle of MPI, and communicators that have these.
-_made_for: list[int] = []
-_of_group: weakref.WeakSet[Communicator] = weakref.WeakSet()
+# The ranks that the group of this process was made for, as a handle of MPI, and the seconds they wait for each other.
+_made_for: list[tuple[int, float]] = []
 
 
 def init_process_group(backend: str | None = None, timeout: float | datetime.timedelta = TIMEOUT) -> None:
@@ -66,9 +64,7 @@ def init_process_group(backend: str | None = None, timeout: float | datetime.tim
         _make_room_for_connections(ours)
         store = _store(ours, limit)
     distributed.init_process_group(backend, store=store, rank=ours.rank, world_size=ours.size, timeout=limit)
-    _made_for[:] = [group]
-    _of_group.clear()
-    _of_group.add(ours)
+    _made_for[:] = [(group, ours.timeout)]
     atexit.unregister(_destroy)
     atexit.register(_destroy)
 
@@ -149,7 +145,7 @@ def wait_for(event: Any, purpose: str) -> None:
     """Until a device has come to ``event``. PYTHON where it waits longer for other ranks than ``init_process_group``
     was told: a rank that has ended never comes, and of a graph that waits for it torch knows nothing. NCCL can end
     neither that graph nor the group then, and a process that ends as usual waits for both."""
-    limit = max((each.timeout for each in _of_group), default=communicator.TIMEOUT)
+    limit = _made_for[0][1] if _made_for else TIMEOUT
     end, pause = time.monotonic() + limit, 0.0
     with exchange(purpose):
         while not event.query():
@@ -176,13 +172,8 @@ def _require_group_of(ours: Communicator | None) -> None:
 def _is_of_group(ours: Communicator) -> bool:
     from torch import distributed
 
-    if ours in _of_group:
-        return True
     same = (distributed.get_rank(), distributed.get_world_size()) == (ours.rank, ours.size)
-    if same and (not _made_for or ours.has(*_made_for)):
-        _of_group.add(ours)
-        return True
-    return False
+    return same and all(ours.has(group) for group, _ in _made_for)
 
 
 def _make_room_for_connections(ours: Communicator) -> None:
