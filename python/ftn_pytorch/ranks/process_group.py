@@ -76,7 +76,7 @@ def require_group(purpose: str) -> Any:
     """
     from torch import distributed
 
-    if distributed.is_available() and distributed.is_initialized():
+    if is_initialized():
         # Which one is meant need not be clear where all have the ranks of the group.
         if _made_for and not all(map(_is_of_group, communicator.meant())):
             _require_group_of(communicator.current())
@@ -91,11 +91,18 @@ def require_group(purpose: str) -> Any:
     return distributed.group.WORLD
 
 
+def is_initialized() -> bool:
+    """True if torch.distributed has a group, whoever has made it."""
+    from torch import distributed
+
+    return distributed.is_available() and distributed.is_initialized()
+
+
 def is_there() -> bool:
     """True if there is a group by which averages go: one over the MPI of the program is no other way than MPI."""
     from torch import distributed
 
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_backend() != BACKEND
+    return is_initialized() and distributed.get_backend() != BACKEND
 
 
 def is_made_for(ours: Communicator) -> bool:
