@@ -12,7 +12,7 @@ import ctypes
 import functools
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import FtnPytorchError
 from ..system import installation, process
@@ -29,9 +29,10 @@ NO_NETWORK = 0
 """The number of what ``all_reduce_mean`` averages. Networks count from 1 on."""
 PIECE_BYTES = 1 << 30
 """What is summed at a time, less than 2^31 numbers; the same on all ranks."""
-# Counters of calls begin anew after so many; far from those of another network after as many calls.
-_TURN = 251
-_OFFSET = 97
+# Counters of calls begin anew after so many, each of which is exact in all types that are averaged, bfloat16 among
+# them; the counter of the next network is so far ahead.
+TURN = 251
+OFFSET = 97
 # A counter has two digits, each of which is a one among zeros.
 _BASE = 16
 _MOST_RANKS = 5
@@ -75,7 +76,7 @@ def combined(ours: Communicator, flat: Any, operation: str, network: int, purpos
     ours.calls[network] += 1
     if ours.size == 1:
         return flat.clone()
-    mine = (ours.calls[network] + _OFFSET * network) % _TURN
+    mine = (ours.calls[network] + OFFSET * network) % TURN
     given = torch.zeros(flat.numel() + 2 * _BASE, dtype=flat.dtype, device="cpu")
     given[: flat.numel()] = flat
     given[flat.numel() + mine % _BASE] = given[flat.numel() + _BASE + mine // _BASE] = 1
@@ -86,30 +87,24 @@ def combined(ours: Communicator, flat: Any, operation: str, network: int, purpos
     total = _reduced(ours, given, operation, purpose)
     # Of other ranks in other calls, some digit is a place that this one has left at zero.
     if int(total[flat.numel() :].count_nonzero()) != 2:
-        _tell_apart(ours, mine, purpose)
+        # The sums are the same everywhere, so all ranks come here.
+        there = torch.zeros(ours.size, dtype=torch.float64, device="cpu")
+        there[ours.rank] = mine
+        refuse(_reduced(ours, there, "sum", purpose).tolist(), mine, purpose)
     return total[: flat.numel()]
 
 
-def _tell_apart(ours: Communicator, mine: int, purpose: str) -> None:
-    """PYTHON. The sums are the same everywhere, so all ranks come here."""
-    import torch
-
-    there = torch.zeros(ours.size, dtype=torch.float64, device="cpu")
-    there[ours.rank] = mine
-    everywhere = _reduced(ours, there, "sum", purpose).tolist()
-    off = [(int(each) - mine + _TURN // 2) % _TURN - _TURN // 2 for each in everywhere]
-    raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {told(off)}. {ADVICE}")
-
-
-def told(off: list[int]) -> str:
-    """Who is elsewhere, by how many calls each rank is ahead of this one."""
+def refuse(calls: list[float], mine: float, purpose: str) -> NoReturn:
+    """PYTHON, with who is elsewhere, by how many calls. calls: counters of all ranks; mine: that of this one."""
+    off = [int(each - mine + TURN // 2) % TURN - TURN // 2 for each in calls]
     most = max(off, key=off.count)
-    others = [(rank, calls - most) for rank, calls in enumerate(off) if calls != most]
+    others = [(rank, each - most) for rank, each in enumerate(off) if each != most]
     listed = [
-        f"rank {rank} is {abs(calls)} {'ahead of' if calls > 0 else 'behind'} rank {off.index(most)}"
-        for rank, calls in others[:_MOST_RANKS]
+        f"rank {rank} is {abs(each)} {'ahead of' if each > 0 else 'behind'} rank {off.index(most)}"
+        for rank, each in others[:_MOST_RANKS]
     ]
-    return ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")
+    told = ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")
+    raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {told}. {ADVICE}")
 
 
 class CallsOfMpi:
