@@ -14,7 +14,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, listed
 from ..system import installation, process
 from . import communicator, mpi, processes
 from .node import NodeCommunicator
@@ -35,7 +35,6 @@ TURN = 251
 OFFSET = 97
 # A counter has two digits, each of which is a one among zeros.
 _BASE = 16
-_MOST_RANKS = 5
 # Type of ftn_pytorch.h, bytes, subroutine that makes a type of MPI, and its arguments.
 _TYPES = {
     "float32": (6, 4, "mpi_type_create_f90_real_", (6, 37)),
@@ -99,12 +98,8 @@ def refuse(calls: list[float], mine: float, purpose: str) -> NoReturn:
     off = [int(each - mine + TURN // 2) % TURN - TURN // 2 for each in calls]
     most = max(off, key=off.count)
     others = [(rank, each - most) for rank, each in enumerate(off) if each != most]
-    listed = [
-        f"rank {rank} is {abs(each)} {'ahead of' if each > 0 else 'behind'} rank {off.index(most)}"
-        for rank, each in others[:_MOST_RANKS]
-    ]
-    told = ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")
-    raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {told}. {ADVICE}")
+    told = [f"rank {rank} is {abs(n)} {'ahead of' if n > 0 else 'behind'} rank {off.index(most)}" for rank, n in others]
+    raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {listed(told)}. {ADVICE}")
 
 
 class CallsOfMpi:
