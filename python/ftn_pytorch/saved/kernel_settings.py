@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-_CUDNN, _MKLDNN, _MATMUL = torch.backends.cudnn, torch.backends.mkldnn, torch.backends.cuda.matmul
+_BACKENDS: Any = torch.backends  # what stands there at run time are objects of other types
+_CUDNN, _MKLDNN, _MATMUL = _BACKENDS.cudnn, _BACKENDS.mkldnn, _BACKENDS.cuda.matmul
 _PLACES: dict[str, tuple[Any, str]] = {
     "mkldnn": (_MKLDNN, "enabled"),
     "mkldnn_deterministic": (_MKLDNN, "deterministic"),
