@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import traceback
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.dirname(__file__) + os.sep  # as code objects have it, even with ".." in it
 # It calls a function of torch for the caller, whose arguments that refuses
 _PASS_ON = os.path.join(_PACKAGE, "runners", "torch_functions.py")
+_MOST_LISTED = 5
 
 
 OF_MAIN = (
@@ -113,6 +114,12 @@ def summary(exception: BaseException) -> str:
     if isinstance(exception, SyntaxError):
         return f"{type(exception).__name__}: {exception}"
     return message(exception).partition("\n")[0]
+
+
+def listed(names: Sequence[Any]) -> str:
+    """The first ones, and how many more there are."""
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return ", ".join(map(str, names[:_MOST_LISTED])) + more
 
 
 def message(exception: BaseException) -> str:

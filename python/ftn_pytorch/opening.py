@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 
 # At once: errors are told by it, also where a program has run out of files and imports nothing any more.
@@ -51,16 +52,8 @@ def _open_file(file: str, options: Options, config: Mapping[str, Any]) -> Runner
     return made(path, options, dict(config))
 
 
-def _optimizers() -> Callable:
-    from .runners.objects import optimizers
-
-    return optimizers.for_model
-
-
-def _averages() -> Callable:
-    from .runners.objects import averages
-
-    return averages.for_model
+def _for_model(module: str) -> Callable:
+    return importlib.import_module(f".runners.objects.{module}", __package__).for_model
 
 
 _RUNNERS = {
@@ -72,4 +65,7 @@ _RUNNERS = {
     "recording": ("recording", "RecordingRunner"),
 }
 """Modules and classes by what ``formats`` calls a file. Of all of them a program needs one or two."""
-parameters.makers |= {parameters.OPTIMIZER: _optimizers, parameters.AVERAGED: _averages}
+parameters.makers |= {
+    parameters.OPTIMIZER: functools.partial(_for_model, "optimizers"),
+    parameters.AVERAGED: functools.partial(_for_model, "averages"),
+}

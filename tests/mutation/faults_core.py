@@ -91,6 +91,13 @@ CORE_FAULTS = [
         gtest(CORE, "*"),
     ),
     Fault(
+        "the stride of one element is refused",
+        "src/arrays/array.cpp",
+        "if (array.extents[i] > 1 && stride >= 0)",
+        "if (stride >= 0)",
+        gtest(EMBED, "CallTest*"),
+    ),
+    Fault(
         "arrays that touch overlap",
         "src/arrays/array.cpp",
         "one.begin < other.end &&",
@@ -133,7 +140,7 @@ CORE_FAULTS = [
     Fault(
         "a libpython of another installation is taken",
         "src/python/environment.cpp",
-        "(loaded.version != choice.version || !is_under(loaded.file, choice.prefix))",
+        "(loaded.version != choice.version || !is_libpython_of(loaded.file, choice))",
         "loaded.version != choice.version",
         gtest(CORE, "Environment*"),
     ),

@@ -27,15 +27,6 @@ OTHER_FAULTS = [
         PLUGIN,
     ),
     Fault("a returned input is kept", "src/plugin/frame.cpp", "|| returned ||", "|| (false && returned) ||", PLUGIN),
-    Fault(
-        "the stride of one element is the caller's",
-        "src/plugin/tensors.cpp",
-        "seen.extents[i] > 1 ? seen.strides[i] / size : following;",
-        "seen.strides[i] / size;",
-        ctest(
-            "^test_(plugin|direct_package_checked)$", "test_plugin", "test_direct_package_checked", "ftn_pytorch_direct"
-        ),
-    ),
     # ---- fortran
     Fault(
         "a status without a sign",
@@ -116,8 +107,8 @@ OTHER_FAULTS = [
     Fault(
         "undone first to last",
         "python/ftn_pytorch/checkpoint/restoring.py",
-        "in reversed(undo)",
-        "in undo",
+        "in reversed(done)",
+        "in done",
         pytest("python/test_checkpoint_refused.py"),
     ),
     Fault(

@@ -18,7 +18,7 @@ import ftn_pytorch
 import program
 from ftn_pytorch.ranks import communicator, failed_calls, own_rank, process_group
 from ftn_pytorch.system import process
-from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO, Played
+from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO
 
 
 def test_a_program_without_mpi(load, fails):
@@ -105,12 +105,11 @@ def test_a_load_that_fails_leaves_no_communicator(mpi, load, fails):
 @pytest.mark.parametrize("text", ["", "x", "abcd", "\N{GREEK SMALL LETTER ALPHA}/caf\udce9"])
 def test_texts(mpi, text):
     ours = communicator.Communicator(FIRST_OF_TWO)
-    assert ours.broadcast(text, purpose="a test") == text
     data = text.encode("utf-8", "surrogateescape")
     padded = data + bytes(-len(data) % 4)
     words = [int.from_bytes(padded[i : i + 4], "little", signed=True) for i in range(0, len(padded), 4)]
     mpi.from_others = [[len(data)]] + ([words] if words else [])
-    assert ours.gather("mine", purpose="a test") == ["mine", text]
+    assert ours.gather(text, purpose="a test") == [text, text]
 
 
 def test_a_rank_that_does_not_come(mpi, fails):
@@ -125,7 +124,7 @@ def test_a_rank_that_does_not_come(mpi, fails):
     assert len(told) == 1, "says so before it gives up, and once"
     mpi.pending = False
     with fails("PYTHON", "another test cannot be done any more", "has waited 0.1 s in a test"):
-        ours.broadcast("mine", purpose="another test")
+        ours.gather("mine", purpose="another test")
 
 
 @pytest.mark.filterwarnings("ignore:rank 0 of 2 has waited")
@@ -171,7 +170,7 @@ def test_threads_of_the_script_make_no_calls_of_mpi(mpi, load, fails):
         sys.modules["torch"].distributed.destroy_process_group()
     # A thread of the program, which Python has not started
     ours, told = communicator.Communicator(LONE), []
-    ask = ctypes.CFUNCTYPE(None)(lambda: told.append(ours.broadcast("mine", purpose="a test")))
+    ask = ctypes.CFUNCTYPE(None)(lambda: told.extend(ours.gather("mine", purpose="a test")))
     _thread.start_new_thread(ask, ())
     end = time.monotonic() + 60
     while not told and time.monotonic() < end:
@@ -258,6 +257,7 @@ def test_the_address_of_rank_0(mpi, monkeypatch, name):
     if name is not None:
         monkeypatch.setenv("MASTER_ADDR", name)
     limit = datetime.timedelta(seconds=10)
+    mpi.from_others = [[0]]
     store = process_group._store(communicator.Communicator(FIRST_OF_TWO), limit)
     assert text_of(mpi.sent[1]) == f"{name or socket.gethostname()} {store.port}"
 
@@ -266,8 +266,9 @@ def test_a_rank_on_the_same_host_goes_by_localhost(mpi, monkeypatch):
     pytest.importorskip("torch")
     limit = datetime.timedelta(seconds=10)
     monkeypatch.setattr(socket, "gethostname", lambda: "a-name-that-nobody-resolves")
+    mpi.from_others = [[0]]
     first = process_group._store(communicator.Communicator(FIRST_OF_TWO), limit)
-    monkeypatch.setattr(Played, "mpi_ibcast_", Played.send_again)
+    mpi.from_others = list(mpi.sent)
     second = process_group._store(communicator.Communicator(SECOND_OF_TWO), limit)
     first.set("key", "value")
     assert second.get("key") == b"value"

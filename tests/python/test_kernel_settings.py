@@ -41,7 +41,8 @@ OTHERS = {
 
 
 def state():
-    return {**kernel_settings.current(), **kernel_settings._attributes(), "default_dtype": torch.get_default_dtype()}
+    attributes = {name: getattr(*place) for name, place in kernel_settings._PLACES.items()}
+    return {**kernel_settings.current(), **attributes, "default_dtype": torch.get_default_dtype()}
 
 
 def put(wanted):
@@ -49,7 +50,7 @@ def put(wanted):
         torch.set_default_dtype(wanted["default_dtype"])
     if "deterministic" in wanted:
         torch.use_deterministic_algorithms(wanted["deterministic"], warn_only=wanted["deterministic_warn_only"])
-    for name in kernel_settings._attributes().keys() & wanted:
+    for name in kernel_settings._PLACES.keys() & wanted:
         setattr(*kernel_settings._PLACES[name], wanted[name])
 
 

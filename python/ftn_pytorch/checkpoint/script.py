@@ -307,8 +307,3 @@ class _HookedCheckpoint(shared.RanksCheckpoint):
         with copy:
             self._restore(copy.name)
         return about.get("step")
-
-
-def is_checkpoint(path: str) -> bool:
-    """True for a file that ``checkpoint`` has written, and not a hook by itself."""
-    return file.description(path) is not None

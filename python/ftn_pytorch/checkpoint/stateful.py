@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ..errors import listed
 from ..values import is_array, is_tensor, loaded, python_types, random_states, user_objects
 from ..values.contents import keeps_state
 from ..values.kinds import qualities
@@ -179,11 +180,6 @@ def difference(theirs: Any, ours: Any) -> str:
         if there != here:
             return f"has {what} {there} in the file and {here} here"
     return ""
-
-
-def listed(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
 
 
 def is_field(layer: Any, name: str) -> bool:

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, field
 
 from ..errors import FtnPytorchError
 from ..script import call_text, conventions
-from ..script.conventions import FORWARD, TRAIN
+from ..script.conventions import FORWARD, TRAIN, plain
 from .c_interface import Array, Result, note_others, seconds_per_call
 from .check_contents import functions_of
-from .opened import NO_TARGETS, Opened, opened, plain
+from .opened import NO_TARGETS, Opened, opened
 
 
 @dataclass

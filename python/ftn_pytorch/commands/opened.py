@@ -16,7 +16,7 @@ from ..errors import FtnPytorchError
 from ..opening import open_runner
 from ..runners.models import formats
 from ..script import conventions, loading
-from ..script.conventions import FORWARD, TRAIN
+from ..script.conventions import FORWARD, TRAIN, plain
 from .c_interface import Array, Library, Module, Result
 from .example_inputs import InputSpec, config_in, config_of, named_specs
 
@@ -159,12 +159,6 @@ def opened_in_python(file: str, options: dict[str, Any], chosen: argparse.Namesp
     if chosen.checkpoint is not None:
         runner.restore(chosen.checkpoint)
     return runner
-
-
-def plain(signature: inspect.Signature) -> str:
-    """The parameters without their types."""
-    bare = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
-    return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
 def _arrays(specs: Iterable[InputSpec], is_reversed: bool) -> list[Array]:

@@ -16,26 +16,23 @@ _torch_was_described = False
 
 def loaded(runner: Any) -> None:
     """Say what was made of a file, and which torch serves it."""
-    host = process.host()
-    if host is None or host.log_level() < log.INFO:
-        return
     arrays = "torch tensors" if runner.framework == "torch" else "NumPy arrays (the script does not use torch)"
     log.info(
         f"{runner.path} is a {runner.backend} by its content and extension, arrays become {arrays}; "
         f"layout {runner.layout}, mode {runner.mode}, dtype {runner.dtype}, inputs {runner.inputs}, "
         f"cast {runner.cast}, device {runner.device or 'host'}",
     )
-    _describe_torch(host)
+    _describe_torch()
 
 
-def _describe_torch(host: Any) -> None:
+def _describe_torch() -> None:
     global _torch_was_described
     torch = sys.modules.get("torch")
     if torch is None or _torch_was_described:
         return
     _torch_was_described = True
-    threads = torch.get_num_threads()
-    log.info(f"torch {torch.__version__} from {torch.__file__}, {threads} threads, access {host.torch_access()}")
+    threads, access = torch.get_num_threads(), process.host().torch_access()
+    log.info(f"torch {torch.__version__} from {torch.__file__}, {threads} threads, access {access}")
 
 
 def bound(runner: Any, name: str, convention: Any) -> None:

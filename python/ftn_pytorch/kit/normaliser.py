@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, listed
 from ..ranks import own_rank, totals
 from ..system import process
 from . import over_ranks as ranks
@@ -104,7 +104,7 @@ class Normaliser(torch.nn.Module):
         if not found.all():
             raise FtnPytorchError(
                 "ARGUMENT",
-                f"Normaliser: column {_listed(~found)} of the inputs has numbers that are infinite or not a number",
+                f"Normaliser: column {_columns(~found)} of the inputs has numbers that are infinite or not a number",
             )
         if n == 0:
             return
@@ -186,7 +186,7 @@ class Normaliser(torch.nn.Module):
             if self.over_ranks and own_rank.rank_and_size()[0] > 0:
                 return
             process.warn(
-                f"Normaliser: column {_listed(new)} has drifted: over the last {total} samples the mean is off by "
+                f"Normaliser: column {_columns(new)} has drifted: over the last {total} samples the mean is off by "
                 f"up to {worst:.3g} standard deviations of what was learnt. The trained network may not fit any more; "
                 "freeze(False) learns on"
             )
@@ -207,8 +207,6 @@ def completed(trained: Any, state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def _listed(mask: torch.Tensor) -> str:
-    """The columns that are true, from 0 on."""
-    places = [",".join(map(str, place)) for place in mask.nonzero().tolist()]
-    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
-    return ", ".join(places[:5]) + more
+def _columns(mask: torch.Tensor) -> str:
+    """Those that are true, from 0 on."""
+    return listed([",".join(map(str, place)) for place in mask.nonzero().tolist()])

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..errors import listed
 from ..system import process
-
-_MOST_RANKS = 5
 
 
 def tell(rank: int, of_ranks: Sequence[Sequence[str]]) -> None:
@@ -27,6 +26,4 @@ def _named(ranks: Sequence[int], size: int) -> str:
         return ""
     if len(ranks) == size:
         return f" (all {size} ranks)"
-    listed = ", ".join(map(str, ranks[:_MOST_RANKS]))
-    more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
-    return f" (rank{'s' * (len(ranks) > 1)} {listed}{more} of {size})"
+    return f" (rank{'s' * (len(ranks) > 1)} {listed(ranks)} of {size})"

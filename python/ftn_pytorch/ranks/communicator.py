@@ -68,8 +68,8 @@ class Communicator:
         self.roll: list[float] = []
         """Node and process of each rank, once they are known."""
         self._holders: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.alike: weakref.WeakSet[Communicator] = weakref.WeakSet()
-        """Others that were found to have its ranks, in its order."""
+        self._alike: list[int] = []
+        """Its own group, and others that were found to be of its ranks, in its order."""
 
     def is_held(self) -> bool:
         """False once the modules that were loaded with it are gone: the program may free it, and another one gets its
@@ -89,39 +89,31 @@ class Communicator:
         return f"<communicator {self.handle}: rank {self.rank} of {self.size}>"
 
     def group(self) -> int:
-        """A handle of its ranks in their order, to be given to ``has``. It outlives the communicator."""
-        return mpi.integer_of("mpi_comm_group_", _LOAD, self.handle)
+        """A handle of its ranks in their order, to be given to ``has``. It outlives the communicator.
+
+        It is not freed: MPI gives the handle of what was freed, which that of a communicator may be, to the next one.
+        """
+        if not self._alike:
+            self._alike.append(mpi.integer_of("mpi_comm_group_", _LOAD, self.handle))
+        return self._alike[0]
 
     def has(self, group: int) -> bool:
-        """True if its ranks are those of a group, in the same order. Other ranks need not ask.
+        """True if its ranks are those of a group, in the same order. Other ranks need not ask."""
+        if group not in self._alike:
+            refuse_threads("init_process_group")
+            own = self.group()
+            identical, found = (mpi.integer_of("mpi_group_compare_", _LOAD, own, each) for each in (own, group))
+            if found != identical:
+                return False
+            self._alike.append(group)
+        return True
 
-        The handle does not tell: that of a communicator that was freed is given to the next one.
-        """
-        refuse_threads("init_process_group")
-        own = self.group()
-        found = mpi.integer_of("mpi_group_compare_", _LOAD, own, group)
-        identical = mpi.integer_of("mpi_group_compare_", _LOAD, own, own)
-        mpi.call("mpi_group_free_", _LOAD, ctypes.c_int32(own))
-        return found == identical
-
-    def broadcast(self, text: str, root: int = 0, *, purpose: str) -> str:
-        """The text of one rank, on all of them, which must all call this. ``purpose`` is what errors call it.
+    def gather_bytes(self, data: bytes, *, purpose: str) -> list[bytes]:
+        """The data of all ranks, on all of them, which must all call this. ``purpose`` is what errors call it.
 
         PYTHON if a rank has not come within ``timeout`` seconds. The communicator cannot be used after that: what has
         been begun on it can neither be finished nor be taken back.
         """
-        end = time.monotonic() + self.timeout
-        data = text.encode("utf-8", "surrogateescape") if self.rank == root else b""
-        length = (ctypes.c_int32 * 1)(len(data))
-        self._share(length, root, purpose, end)
-        words = (ctypes.c_int32 * -(-length[0] // 4))()
-        ctypes.memmove(words, data, len(data))
-        if length[0]:
-            self._share(words, root, purpose, end)
-        return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
-
-    def gather_bytes(self, data: bytes, *, purpose: str) -> list[bytes]:
-        """The data of all ranks, on all ranks, by two calls of MPI; see ``broadcast``."""
         return self._exchanged(data, purpose, "all", ())
 
     def gather(self, text: str, *, purpose: str) -> list[str]:
@@ -165,12 +157,8 @@ class Communicator:
         everything = bytes(memoryview(received).cast("B"))
         return [everything[4 * begin : 4 * begin + length] for begin, length in zip(begins, lengths)]
 
-    def _share(self, words: Any, root: int, purpose: str, end: float) -> None:
-        count, first = ctypes.c_int32(len(words)), ctypes.c_int32(root)
-        self.exchange("mpi_ibcast_", (words, count, self.kind_of_integers(purpose), first), purpose, end)
-
     def share_memory(self, address: ctypes.c_void_p, words: int, root: int, purpose: str, kept: Any) -> None:
-        """Words of four bytes at an address of one rank, into that of the others; see ``broadcast``."""
+        """Words of four bytes at an address of one rank, into that of the others; see ``gather_bytes``."""
         end = time.monotonic() + self.timeout
         kind, first = self.kind_of_integers(purpose), ctypes.c_int32(root)
         for begin in range(0, words, _MOST_WORDS):
@@ -179,7 +167,7 @@ class Communicator:
             self.exchange("mpi_ibcast_", (place, count, kind, first), purpose, end, kept)
 
     def broadcast_tensor(self, tensor: Any, root: int, *, purpose: str) -> None:
-        """The elements of a tensor of one rank in that of all, bit for bit; see ``broadcast``."""
+        """The elements of a tensor of one rank in that of all, bit for bit; see ``gather_bytes``."""
         import torch
 
         plain = bytes_of(tensor).cpu()
@@ -195,11 +183,10 @@ class Communicator:
         """A communicator of some of its ranks, in this order, which all of these and no others make at one time."""
         purpose = "new_group"
         refuse_threads(purpose)
-        own, made, tag = self.group(), ctypes.c_int32(), ctypes.c_int32(0)
-        chosen = mpi.group_of(own, ranks, purpose)
+        made, tag = ctypes.c_int32(), ctypes.c_int32(0)
+        chosen = mpi.group_of(self.group(), ranks, purpose)
         mpi.call("mpi_comm_create_group_", purpose, *map(ctypes.c_int32, (self.handle, chosen)), tag, made)
-        for each in (own, chosen):
-            mpi.call("mpi_group_free_", purpose, ctypes.c_int32(each))
+        mpi.call("mpi_group_free_", purpose, ctypes.c_int32(chosen))
         found = Communicator(made.value)
         found.timeout = self.timeout
         return found
@@ -344,19 +331,13 @@ def meant() -> list[Communicator]:
 def require_at_work(ours: Communicator, purpose: str) -> None:
     """ARGUMENT where the module at work has a communicator of other ranks than what it averages by."""
     one = at_work()
-    if one is None or one is ours or one in ours.alike:
-        return
-    group = one.group()
-    is_alike = ours.has(group)
-    mpi.call("mpi_group_free_", purpose, ctypes.c_int32(group))
-    if not is_alike:
+    if one is not None and one is not ours and not ours.has(one.group()):
         raise FtnPytorchError(
             "ARGUMENT",
             f"{purpose}: it averages over the ranks with which it began, as rank {ours.rank} of {ours.size}, and is "
             f"called by a module whose communicator has others, as rank {one.rank} of {one.size}: give each of these "
             "modules a network of its own, and recorded functions of its own",
         )
-    ours.alike.add(one)
 
 
 def current() -> Communicator | None:

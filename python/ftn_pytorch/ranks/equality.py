@@ -6,15 +6,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, listed
 from ..system.tensor_bytes import bytes_of
 from . import communicator, process_group
 
 _NAME = "require_equal"
-_MOST_NAMES = 5
 
 
 def require_equal(network: Any) -> None:
@@ -72,7 +71,7 @@ def refuse_different(
         for rank, there in enumerate(everywhere)
     }
     told = "; ".join(
-        f"rank {rank} differs from rank {model} in {_listed(names)}" for rank, names in differences.items() if names
+        f"rank {rank} differs from rank {model} in {listed(names)}" for rank, names in differences.items() if names
     )
     raise FtnPytorchError("FORMAT", f"{what}: {told or 'the tensors have another order'}. {advice}")
 
@@ -99,9 +98,3 @@ def _strided(tensor: Any) -> list[Any]:
 def gathered(text: str, purpose: str) -> list[str]:
     """The texts of all ranks of the module at work; see ``texts_of_all``."""
     return process_group.texts_of_all(communicator.current(), text, purpose)
-
-
-def _listed(names: Iterable[str]) -> str:
-    known = list(names)
-    more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
-    return ", ".join(known[:_MOST_NAMES]) + more

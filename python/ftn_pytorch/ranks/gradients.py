@@ -12,10 +12,6 @@ from ..system import private_names, thread_recorder
 from . import communicator, equality, failed_calls, process_group, sums
 
 _NAME = "average_gradients"
-# Numbers below are exact in each type that gradients have, bfloat16 among them.
-_TURN = 251
-# Far from those of another network after as many calls.
-_OFFSET = 97
 # Less than any average number of samples that is none.
 _LEAST = 1e-12
 
@@ -36,7 +32,7 @@ class _Calls:
         with torch.inference_mode(False), torch.no_grad():
             self.one = torch.zeros(group.size(), device=device)
             self.one[group.rank()] = 1
-            self.mine = self.one * (first % _TURN)
+            self.mine = self.one * (first % sums.TURN)
         self._rank = group.rank()
 
     def position(self) -> Any:
@@ -46,7 +42,7 @@ class _Calls:
         return bool((self.mine == position).all())
 
     def count(self) -> None:
-        self.mine.add_(self.one).remainder_(_TURN)
+        self.mine.add_(self.one).remainder_(sums.TURN)
 
     def check(self, seen: Any, averages: Any) -> Any:
         """The averages. PYTHON unless all ranks were in the same call; not numbers in a recording on a device."""
@@ -56,9 +52,7 @@ class _Calls:
         if not thread_recorder.is_recording():
             calls = torch.stack([seen, expected.expand_as(seen)]).real.tolist()
             if calls[0] != calls[1]:
-                off = [(int(there - calls[1][0]) + _TURN // 2) % _TURN - _TURN // 2 for there in calls[0]]
-                text = f"{_NAME}: the ranks are in different calls of it: {sums.told(off)}. {sums.ADVICE}"
-                raise FtnPytorchError("PYTHON", text)
+                sums.refuse(calls[0], calls[1][0], _NAME)
             return averages
         is_same = (seen == expected).all()
         if seen.is_cpu:
@@ -176,7 +170,7 @@ def _calls(network: Any, parameters: list[Any], group: Any) -> _Calls | None:
     key = (group.group_name, described)
     if key not in known:
         _require_same(network, parameters, described, lambda text: process_group.gather(text, group, _NAME))
-        first = _next_network() * _OFFSET
+        first = _next_network() * sums.OFFSET
         known[key] = _Calls(group, parameters[0].device, first) if group.size() > 1 and parameters else None
     calls = known[key]
     if calls is not None:

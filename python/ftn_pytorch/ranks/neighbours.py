@@ -193,7 +193,7 @@ def own_rank(ours: Communicator | None) -> int:
         return ours.rank
     from torch import distributed
 
-    return distributed.get_rank() if _is_in_group() else 0
+    return distributed.get_rank() if process_group.is_initialized() else 0
 
 
 def usable_communicator(purpose: str) -> Communicator | None:
@@ -206,7 +206,7 @@ def usable_communicator(purpose: str) -> Communicator | None:
         raise FtnPytorchError(
             "ARGUMENT", f'{purpose}: a worker of load(..., per="node") is no rank of MPI: load without per='
         )
-    if ours is None and not _is_in_group() and launcher.launched_rank_and_size()[1] > 1:
+    if ours is None and not process_group.is_initialized() and launcher.launched_rank_and_size()[1] > 1:
         process_group.require_group(purpose)
     return ours
 
@@ -215,15 +215,9 @@ def texts_of_all(ours: Communicator | None, text: str, purpose: str) -> list[str
     """Of all ranks, in their order; all of them call it."""
     if ours is not None:
         return ours.gather(text, purpose=purpose)
-    if _is_in_group():
+    if process_group.is_initialized():
         return process_group.gather(text, process_group.require_group(purpose), purpose)
     return [text]
-
-
-def _is_in_group() -> bool:
-    from torch import distributed
-
-    return distributed.is_available() and distributed.is_initialized()
 
 
 def _words_in(rows: Any) -> int:

@@ -57,16 +57,6 @@ class NodeCommunicator(Communicator):
             "ARGUMENT", f"init_process_group: a worker of {_LOAD} is no rank of MPI; average_gradients needs no group"
         )
 
-    def broadcast(self, text: str, root: int = 0, *, purpose: str) -> str:
-        data = text.encode("utf-8", "surrogateescape") if self.rank == root else b""
-        length = _words(1)
-        length[0] = len(data)
-        self._sum(length, purpose)
-        words = _words(-(-length[0] // _WORD))
-        ctypes.memmove(words, data, len(data))
-        self._sum(words, purpose)
-        return bytes(memoryview(words).cast("B")[: length[0]]).decode("utf-8", "surrogateescape")
-
     def collect(self, data: bytes, root: int, *, purpose: str) -> list[bytes]:
         """As ``Communicator.collect``, but the data of all ranks goes to all of them."""
         roots = _words(self.size)

@@ -10,7 +10,6 @@ import os
 import resource
 import socket
 import time
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,9 +22,8 @@ _NAME = "init_process_group"
 # Of torch beside connections, and of what is opened soon.
 _OTHER_FILES = 64
 
-# The ranks that the group of this process was made for, as a handle of MPI, and communicators that have these.
-_made_for: list[int] = []
-_of_group: weakref.WeakSet[Communicator] = weakref.WeakSet()
+# The ranks that the group of this process was made for, as a handle of MPI, and the seconds they wait for each other.
+_made_for: list[tuple[int, float]] = []
 
 
 def init_process_group(backend: str | None = None, timeout: float | datetime.timedelta = TIMEOUT) -> None:
@@ -66,9 +64,7 @@ def init_process_group(backend: str | None = None, timeout: float | datetime.tim
         _make_room_for_connections(ours)
         store = _store(ours, limit)
     distributed.init_process_group(backend, store=store, rank=ours.rank, world_size=ours.size, timeout=limit)
-    _made_for[:] = [group]
-    _of_group.clear()
-    _of_group.add(ours)
+    _made_for[:] = [(group, ours.timeout)]
     atexit.unregister(_destroy)
     atexit.register(_destroy)
 
@@ -80,7 +76,7 @@ def require_group(purpose: str) -> Any:
     """
     from torch import distributed
 
-    if distributed.is_available() and distributed.is_initialized():
+    if is_initialized():
         # Which one is meant need not be clear where all have the ranks of the group.
         if _made_for and not all(map(_is_of_group, communicator.meant())):
             _require_group_of(communicator.current())
@@ -95,11 +91,18 @@ def require_group(purpose: str) -> Any:
     return distributed.group.WORLD
 
 
+def is_initialized() -> bool:
+    """True if torch.distributed has a group, whoever has made it."""
+    from torch import distributed
+
+    return distributed.is_available() and distributed.is_initialized()
+
+
 def is_there() -> bool:
     """True if there is a group by which averages go: one over the MPI of the program is no other way than MPI."""
     from torch import distributed
 
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_backend() != BACKEND
+    return is_initialized() and distributed.get_backend() != BACKEND
 
 
 def is_made_for(ours: Communicator) -> bool:
@@ -149,7 +152,7 @@ def wait_for(event: Any, purpose: str) -> None:
     """Until a device has come to ``event``. PYTHON where it waits longer for other ranks than ``init_process_group``
     was told: a rank that has ended never comes, and of a graph that waits for it torch knows nothing. NCCL can end
     neither that graph nor the group then, and a process that ends as usual waits for both."""
-    limit = max((each.timeout for each in _of_group), default=communicator.TIMEOUT)
+    limit = _made_for[0][1] if _made_for else TIMEOUT
     end, pause = time.monotonic() + limit, 0.0
     with exchange(purpose):
         while not event.query():
@@ -174,15 +177,11 @@ def _require_group_of(ours: Communicator | None) -> None:
 
 
 def _is_of_group(ours: Communicator) -> bool:
+    if _made_for:
+        return ours.has(_made_for[0][0])
     from torch import distributed
 
-    if ours in _of_group:
-        return True
-    same = (distributed.get_rank(), distributed.get_world_size()) == (ours.rank, ours.size)
-    if same and (not _made_for or ours.has(*_made_for)):
-        _of_group.add(ours)
-        return True
-    return False
+    return (distributed.get_rank(), distributed.get_world_size()) == (ours.rank, ours.size)
 
 
 def _make_room_for_connections(ours: Communicator) -> None:
@@ -209,13 +208,14 @@ def _store(ours: Communicator, limit: datetime.timedelta) -> Any:
     """Where the ranks tell each other their addresses: a server on a free port of rank 0."""
     from torch import distributed
 
-    host = os.environ.get("MASTER_ADDR") or socket.gethostname()
+    store, address, here = None, "", socket.gethostname()
     if ours.rank == 0:
         store = distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, timeout=limit)
-        ours.broadcast(f"{host} {store.port}", purpose=_NAME)
+        address = f"{os.environ.get('MASTER_ADDR') or here} {store.port}"
+    host, port = ours.gather(address, purpose=_NAME)[0].split()
+    if store is not None:
         return store
-    host, port = ours.broadcast("", purpose=_NAME).split()
-    near = "localhost" if host == socket.gethostname() else host
+    near = "localhost" if host == here else host
     return distributed.TCPStore(near, int(port), is_master=False, wait_for_workers=False, timeout=limit)
 
 

@@ -12,9 +12,9 @@ import ctypes
 import functools
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, listed
 from ..system import installation, process
 from . import communicator, mpi, processes
 from .node import NodeCommunicator
@@ -29,12 +29,12 @@ NO_NETWORK = 0
 """The number of what ``all_reduce_mean`` averages. Networks count from 1 on."""
 PIECE_BYTES = 1 << 30
 """What is summed at a time, less than 2^31 numbers; the same on all ranks."""
-# Counters of calls begin anew after so many; far from those of another network after as many calls.
-_TURN = 251
-_OFFSET = 97
+# Counters of calls begin anew after so many, each of which is exact in all types that are averaged, bfloat16 among
+# them; the counter of the next network is so far ahead.
+TURN = 251
+OFFSET = 97
 # A counter has two digits, each of which is a one among zeros.
 _BASE = 16
-_MOST_RANKS = 5
 # Type of ftn_pytorch.h, bytes, subroutine that makes a type of MPI, and its arguments.
 _TYPES = {
     "float32": (6, 4, "mpi_type_create_f90_real_", (6, 37)),
@@ -46,27 +46,6 @@ ADVICE = (
     "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through "
     "the program. Nothing was averaged. End all ranks, and go on from a checkpoint"
 )
-
-
-def allreduce(ours: Communicator, values: Any, purpose: str) -> Any:
-    """Sums over the ranks of a communicator, of the shape of ``values``, which is left as it is.
-
-    values: a NumPy array or a tensor in host memory, float32, float64, int64, complex64 or complex128, or float16 and
-    bfloat16, which are summed in single precision; the same type and shape on all ranks. DTYPE for other types. The
-    sums are the same bits on all ranks: MPI requires that (MPI 3.1, 5.9.6). PYTHON as ``Communicator.broadcast``.
-    """
-    if hasattr(values, "data_ptr"):
-        return _reduced(ours, values, "sum", purpose)
-    import numpy
-
-    kind = str(values.dtype)
-    plain = numpy.ascontiguousarray(values, dtype="float32" if kind in _NARROW else values.dtype)
-    flat = plain.reshape(-1)
-    if flat.dtype.kind == "c":
-        flat = flat.view(flat.real.dtype)
-    total = numpy.empty_like(flat)
-    _reduce(ours, "sum", str(flat.dtype), flat.ctypes.data, total.ctypes.data, flat.size, purpose, (flat, total))
-    return total.view(plain.dtype).reshape(values.shape).astype(values.dtype, copy=False)
 
 
 def mean(ours: Communicator, x: Any, network: int) -> Any:
@@ -96,41 +75,31 @@ def combined(ours: Communicator, flat: Any, operation: str, network: int, purpos
     ours.calls[network] += 1
     if ours.size == 1:
         return flat.clone()
-    mine = (ours.calls[network] + _OFFSET * network) % _TURN
+    mine = (ours.calls[network] + OFFSET * network) % TURN
     given = torch.zeros(flat.numel() + 2 * _BASE, dtype=flat.dtype, device="cpu")
     given[: flat.numel()] = flat
     given[flat.numel() + mine % _BASE] = given[flat.numel() + _BASE + mine // _BASE] = 1
     if not ours.roll:
         roll = torch.zeros(ours.size, 2, dtype=torch.float64, device="cpu")
         roll[ours.rank] = torch.tensor(processes.here(), dtype=torch.float64, device="cpu")
-        ours.roll = _reduced(ours, roll, "sum", purpose).reshape(-1).tolist()
+        ours.roll = _reduced(ours, roll.reshape(-1), "sum", purpose).tolist()
     total = _reduced(ours, given, operation, purpose)
     # Of other ranks in other calls, some digit is a place that this one has left at zero.
     if int(total[flat.numel() :].count_nonzero()) != 2:
-        _tell_apart(ours, mine, purpose)
+        # The sums are the same everywhere, so all ranks come here.
+        there = torch.zeros(ours.size, dtype=torch.float64, device="cpu")
+        there[ours.rank] = mine
+        refuse(_reduced(ours, there, "sum", purpose).tolist(), mine, purpose)
     return total[: flat.numel()]
 
 
-def _tell_apart(ours: Communicator, mine: int, purpose: str) -> None:
-    """PYTHON. The sums are the same everywhere, so all ranks come here."""
-    import torch
-
-    there = torch.zeros(ours.size, dtype=torch.float64, device="cpu")
-    there[ours.rank] = mine
-    everywhere = _reduced(ours, there, "sum", purpose).tolist()
-    off = [(int(each) - mine + _TURN // 2) % _TURN - _TURN // 2 for each in everywhere]
-    raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {told(off)}. {ADVICE}")
-
-
-def told(off: list[int]) -> str:
-    """Who is elsewhere, by how many calls each rank is ahead of this one."""
+def refuse(calls: list[float], mine: float, purpose: str) -> NoReturn:
+    """PYTHON, with who is elsewhere, by how many calls. calls: counters of all ranks; mine: that of this one."""
+    off = [int(each - mine + TURN // 2) % TURN - TURN // 2 for each in calls]
     most = max(off, key=off.count)
-    others = [(rank, calls - most) for rank, calls in enumerate(off) if calls != most]
-    listed = [
-        f"rank {rank} is {abs(calls)} {'ahead of' if calls > 0 else 'behind'} rank {off.index(most)}"
-        for rank, calls in others[:_MOST_RANKS]
-    ]
-    return ", ".join(listed) + (f" and {len(others) - _MOST_RANKS} more" if len(others) > _MOST_RANKS else "")
+    others = [(rank, each - most) for rank, each in enumerate(off) if each != most]
+    told = [f"rank {rank} is {abs(n)} {'ahead of' if n > 0 else 'behind'} rank {off.index(most)}" for rank, n in others]
+    raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {listed(told)}. {ADVICE}")
 
 
 class CallsOfMpi:
@@ -221,38 +190,29 @@ def real(x: Any) -> Any:
     return (plain.float() if str(x.dtype).removeprefix("torch.") in _NARROW else plain).reshape(-1)
 
 
-def _reduced(ours: Communicator, tensor: Any, operation: str, purpose: str) -> Any:
+def _reduced(ours: Communicator, flat: Any, operation: str, purpose: str) -> Any:
+    """In pieces. The numbers are the same bits on all ranks: MPI requires that (MPI 3.1, 5.9.6)."""
     import torch
 
-    flat = real(tensor).contiguous()
-    total = torch.empty_like(flat)
     kind = str(flat.dtype).removeprefix("torch.")
-    _reduce(ours, operation, kind, flat.data_ptr(), total.data_ptr(), flat.numel(), purpose, (flat, total))
-    if tensor.is_complex():
-        return torch.view_as_complex(total.reshape(*tensor.shape, 2))
-    return total.reshape(tensor.shape).to(tensor.dtype)
-
-
-def _reduce(
-    ours: Communicator, operation: str, kind: str, given: int, total: int, count: int, purpose: str, memory: Any
-) -> None:
-    """Numbers at one address into another, in pieces."""
     if kind not in _TYPES:
         raise FtnPytorchError(
             "DTYPE", f"{purpose}: sums over ranks are made of real and complex numbers, not of {kind}"
         )
-    size = _TYPES[kind][1]
+    number, size, *_ = _TYPES[kind]
     if isinstance(ours, NodeCommunicator):
-        ctypes.memmove(total, given, count * size)
-        ours.combine(total, count, _TYPES[kind][0], operation, purpose)
-        return
+        total = flat.clone()
+        ours.combine(total.data_ptr(), total.numel(), number, operation, purpose)
+        return total
     end = time.monotonic() + ours.timeout
+    total = torch.empty_like(flat)
     type_, handle = (ctypes.c_int32(each) for each in _type_and_operation(kind, operation, purpose))
     most = PIECE_BYTES // size
-    for begin in range(0, count, most):
-        length = ctypes.c_int32(min(most, count - begin))
-        places = (ctypes.c_void_p(given + begin * size), ctypes.c_void_p(total + begin * size))
-        ours.exchange("mpi_iallreduce_", (*places, length, type_, handle), purpose, end, memory)
+    for begin in range(0, flat.numel(), most):
+        length = ctypes.c_int32(min(most, flat.numel() - begin))
+        places = (ctypes.c_void_p(each.data_ptr() + begin * size) for each in (flat, total))
+        ours.exchange("mpi_iallreduce_", (*places, length, type_, handle), purpose, end, (flat, total))
+    return total
 
 
 def _type_and_operation(kind: str, operation: str, purpose: str) -> tuple[int, int]:

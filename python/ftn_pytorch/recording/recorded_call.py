@@ -174,12 +174,12 @@ class _Observers:
                 raise Unrecordable(f"{recorder.used_at[slot]}: {OF_MEMORY}")
 
     def _parts(self, steps: list[Operation], written: list[Any]) -> list[Any]:
-        shown = {**self.recorder.outside, **self.recorder.derived}
+        there = {**self.recorder.outside, **self.recorder.derived}
+        changed = {slot: there[slot] for step in steps for slot in step.changed if slot in there}
         # what has several elements in one place, such as an expanded view, cannot be written back
-        shown = {slot: tensor for slot, tensor in shown.items() if is_ordinary(tensor) and are_apart(tensor)}
-        parts = {slot: shown[slot] for step in steps for slot in step.changed if slot in shown}
+        parts = {slot: each for slot, each in changed.items() if is_ordinary(each) and are_apart(each)}
         # of others, such as what the call has made, it is not known what of that memory
-        others = {address for step in steps if not shown.keys() >= set(step.changed) for address in step.writes}
+        others = {address for step in steps if not parts.keys() >= set(step.changed) for address in step.writes}
         return [*parts.values(), *(each for each in written if address_of(each) in others)]
 
     def _gradients_after(self) -> list[tuple[Any, int, int]]:

@@ -349,9 +349,10 @@ def _with_rank(file: str) -> str:
 
 
 def _is_checkpoint(path: str) -> bool:
-    from ..checkpoint.script import is_checkpoint
+    """False for what ``ftn_pytorch_save`` has written by itself."""
+    from ..checkpoint import file
 
-    return is_checkpoint(path)
+    return file.description(path) is not None
 
 
 def _functions_of(module: ModuleType) -> list[str]:

@@ -146,15 +146,19 @@ def check_call(name: str, signature: inspect.Signature | None, args: tuple, kwar
     try:
         signature.bind(*args, **kwargs)
     except TypeError as failure:
-        plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
-        wanted = signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
         unknown = [key for key in kwargs if key not in signature.parameters and not takes_all]
         hint = f"; there is no {unknown[0]!r}{did_you_mean(unknown[0], signature.parameters)}" if unknown else ""
         raise FtnPytorchError(
             "SIGNATURE",
-            f"the script defines {name}{wanted} and is called with {_passed(args, kwargs)}: {failure}{hint}",
+            f"the script defines {name}{plain(signature)} and is called with {_passed(args, kwargs)}: {failure}{hint}",
         ) from failure
+
+
+def plain(signature: inspect.Signature) -> str:
+    """The parameters without their types."""
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+    return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
 def _passed(args: tuple, kwargs: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import dis
 import importlib.machinery
 import importlib.util
 import linecache
@@ -17,6 +16,7 @@ from typing import Any
 
 from ..errors import FtnPytorchError, did_you_mean, message, report, summary, trace
 from ..system import log
+from ..values.code_names import named_by
 from . import shadowing
 
 # Folders that loads put on sys.path. Scripts of the same stem in several of them do not hide modules.
@@ -238,24 +238,14 @@ def import_text(path: str, failure: ImportError) -> str:
     )
 
 
-def imports(code: CodeType) -> Iterator[str]:
+def imports(code: CodeType) -> list[str]:
     """Names of the modules that a piece of code, or a function defined in it, imports."""
-    return names_of(code, "IMPORT_NAME")
+    return named_by(code, "IMPORT_NAME")
 
 
 def _imported(code: CodeType) -> set[str]:
     """Top-level names of what it imports; relative imports have none."""
     return {name.partition(".")[0] for name in imports(code)} - {""}
-
-
-def names_of(code: CodeType, instruction: str) -> Iterator[str]:
-    """Names that an instruction has in a piece of code, or in a function defined in it."""
-    for step in dis.get_instructions(code):
-        if step.opname == instruction:
-            yield step.argval
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_of(constant, instruction)
 
 
 def _warn_of_foreign_neighbours(path: str, code: CodeType) -> None:

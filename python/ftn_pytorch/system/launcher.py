@@ -48,9 +48,7 @@ def local_rank(environment: Mapping[str, str]) -> int:
 
 def cores() -> set[int]:
     """Cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(0)
-    return set(range(os.cpu_count() or 1))
+    return os.sched_getaffinity(0)
 
 
 _parents: list[int] = []
@@ -73,7 +71,7 @@ def cores_of_ranks(count: int) -> list[set[int]]:
         if len(children) == count:
             try:
                 return [os.sched_getaffinity(each) for each in children]
-            except (OSError, AttributeError):
+            except OSError:
                 return []
         ancestor = _parent(ancestor)
     return []

@@ -322,7 +322,7 @@ def affinity_kept() -> Iterator[None]:
 
     A program that uses OpenMP has bound its thread before; one that does not never asked for it.
     """
-    if _state.adopted or not hasattr(os, "sched_getaffinity"):
+    if _state.adopted:
         yield
         return
     before = os.sched_getaffinity(0)

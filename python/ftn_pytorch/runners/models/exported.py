@@ -7,6 +7,7 @@ import contextlib
 import io
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from ...errors import FtnPytorchError, message
@@ -47,10 +48,8 @@ class ExportedRunner(SavedRunner):
 
             program = move_to_device_pass(program, place)
         tree, inputs = _inputs(program, self.path)
-        guarded = program.module()
-        model = _without_guards(program) or guarded
-        if model is not guarded:
-            _end_behind_guards(guarded)
+        guarded, model = program.module(), program.module(check_guards=False)
+        _end_behind_guards(guarded)
         for parameter in (*guarded.parameters(), *model.parameters()):
             parameter.requires_grad_(False)
         network = model
@@ -93,8 +92,6 @@ class ExportedRunner(SavedRunner):
 
     def _ask_torch(self, args: Any, named: Any, where: str) -> None:
         """Run the guards of the program: sizes that follow from each other, and limits of sizes."""
-        if self._guarded is self._model:
-            return
         try:
             with self._torch.no_grad(), contextlib.suppress(_Kept):
                 self._guarded(*args, **named)
@@ -119,19 +116,12 @@ def _end_behind_guards(guarded: Any) -> None:
     guarded.recompile()
 
 
-def _without_guards(program: Any) -> Any:
-    """The same module without checks in each call; None before torch 2.9, which has no such choice."""
-    try:
-        return program.module(check_guards=False)
-    except TypeError:
-        return None
-
-
 def _load(torch: Any, path: str, weights_only: bool) -> Any:
     try:
         # torch asks for a name that ends in .pt2 and takes any stream.
         with _quiet():
-            return torch.export.load(without_code(torch, path) if weights_only else _content(path))
+            content = without_code(torch, path) if weights_only else io.BytesIO(Path(path).read_bytes())
+            return torch.export.load(content)
     except FtnPytorchError:
         raise
     except Exception as failure:
@@ -140,11 +130,6 @@ def _load(torch: Any, path: str, weights_only: bool) -> Any:
             f"{path} cannot be read by torch.export.load of torch {torch.__version__}: {message(failure)}\n"
             f"{_origin(path)} Export it again with the torch that runs it.",
         ) from failure
-
-
-def _content(path: str) -> io.BytesIO:
-    with open(path, "rb") as stream:
-        return io.BytesIO(stream.read())
 
 
 @contextlib.contextmanager
@@ -173,7 +158,7 @@ def _origin(path: str) -> str:
 
 def _inputs(program: Any, path: str) -> tuple[Tree, list[Input]]:
     signature = program.module_call_graph[0].signature
-    tree = Tree(signature.in_spec, getattr(signature, "forward_arg_names", None) or (), path)
+    tree = Tree(signature.in_spec, signature.forward_arg_names or (), path)
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     given = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
     inputs = []

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ...errors import OF_MAIN, FtnPytorchError, message, summary
@@ -76,7 +77,7 @@ def _describe(path: str) -> str:
     """What a pickle holds, without running anything of it, and what to do."""
     with open(path, "rb") as stream:
         start = stream.read(4)
-    data = formats.Archive(path).read("data.pkl") if start == b"PK\x03\x04" else _whole(path)
+    data = formats.Archive(path).read("data.pkl") if start == b"PK\x03\x04" else Path(path).read_bytes()
     found = formats.foreign_names(data)
     if not found:
         return f"{path} cannot be loaded. It was written by torch.save and holds parameters, but no program. {_ADVICE}"
@@ -86,11 +87,6 @@ def _describe(path: str) -> str:
         f"code that the file names ({named}). Whoever wrote the file decides what that code does, so it is refused. If "
         f"you trust them and it is a torch.nn.Module, load it with weights_only=.false.; otherwise: {_ADVICE}"
     )
-
-
-def _whole(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read()
 
 
 def _kind(value: Any) -> str:

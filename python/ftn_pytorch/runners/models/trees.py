@@ -55,22 +55,22 @@ class Tree:
     def __init__(self, spec: Any, names: Sequence[str], path: str) -> None:
         """``spec``: tree of (arguments, keyword arguments). ``names``: of the positional arguments, as far as known."""
         self._spec = spec
-        positional, keywords = _children(spec)
-        children = _children(positional)
+        positional, keywords = spec.children()
+        children = positional.children()
         leaves: list[str | None] = []
-        self.is_plain = not _children(keywords)
+        self.is_plain = not keywords.children()
         """Arguments are tensors, none is a container or known by its name alone."""
         for place, child in enumerate(children):
-            if _is_leaf(child):
+            if child.is_leaf():
                 leaves.append(names[place] if place < len(names) else None)
                 continue
             self.is_plain = False
-            if not all(map(_is_leaf, _children(child))):
+            if not all(each.is_leaf() for each in child.children()):
                 raise FtnPytorchError(
                     "FORMAT",
                     f"{path} takes containers inside containers, which Fortran cannot pass; export it with tensors",
                 )
-            leaves += [str(key) for key in child.context] if child.type is dict else [None] * len(_children(child))
+            leaves += [str(key) for key in child.context] if child.type is dict else [None] * len(child.children())
         leaves += [str(key) for key in keywords.context or ()]
         if len(leaves) != spec.num_leaves or len({*filter(None, leaves)}) < sum(name is not None for name in leaves):
             raise FtnPytorchError(
@@ -85,13 +85,3 @@ class Tree:
     def arguments(self, flat: Sequence[Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
         """Positional and keyword arguments of the program from values in a row."""
         return private_names.tree_unflatten()(list(flat), self._spec)
-
-
-def _children(spec: Any) -> Sequence[Any]:
-    # A method since torch 2.9, an attribute before.
-    children = getattr(spec, "children", None)
-    return children() if callable(children) else spec.children_specs
-
-
-def _is_leaf(spec: Any) -> bool:
-    return spec.is_leaf()
