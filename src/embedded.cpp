@@ -55,6 +55,8 @@ PyObject* make_module() {
   module.def(
       "lock_is_kept", [] { return fpt::lock_is_kept(); },
       "Whether a thread of the program keeps Python's lock between its calls.");
+  module.def("other_threads", &fpt::other_threads,
+             "Threads of the program that have called Python and live, without this one.");
   module.def(
       "runner_in_call",
       [] { return fpt::runner_in_call ? py::reinterpret_borrow<py::object>(fpt::runner_in_call) : py::none(); },

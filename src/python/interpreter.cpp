@@ -43,10 +43,13 @@ std::atomic<bool> ended{false};
 
 std::atomic<int> threads_leaving{0};
 
+std::atomic<int> threads_that_called{0};
+
 /// At the end of a thread that has called, its thread state goes: a program that makes a thread for each task would
 /// lose 14 kB with each. Python's own thread-specific data is no longer there, so this is done by hand.
 void leave_thread(void* state) {
   own_state = nullptr;
+  --threads_that_called;
   ++threads_leaving;
   if (ended.load() || is_idle_child || !may_use_python()) {
     // nothing can be done any more
@@ -259,6 +262,8 @@ bool provide_core_module(PyObject* (*make)()) noexcept {
   return true;
 }
 
+int other_threads() noexcept { return threads_that_called.load() - (own_state ? 1 : 0); }
+
 const InterpreterInfo& interpreter_info() { return mutable_info(); }
 
 void ensure_started(const std::string& python) {
@@ -278,6 +283,7 @@ void ensure_started(const std::string& python) {
     start(choice);
     if (!choice.warning.empty()) warn_of_job(choice.warning);
     own_state = PyEval_SaveThread();
+    ++threads_that_called;
   } else if (info.executable.empty()) {
     if (std::strstr(Py_GetVersion(), "free-threading")) fail_free_threaded("the program is a Python");
     info.adopted = true;
@@ -328,6 +334,7 @@ void InterpreterLock::acquire_elsewhere() noexcept {
     held_ = Held::own_state;
     or_sleep(PyGILState_Ensure);
     own_state = PyThreadState_Get();
+    ++threads_that_called;
     leave_at_end_of_thread(own_state);
   }
 }

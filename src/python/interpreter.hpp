@@ -146,6 +146,9 @@ PyObject* embed(const char* function);
 /// Make sure that our exit handler runs before those of libraries that have been loaded since it was last registered.
 void register_exit_handler();
 
+/// Threads of the program that have called Python and live, without this one.
+int other_threads() noexcept;
+
 /// What makes the module that the core offers to Python, with the lock held; called once, at start or adoption. True.
 bool provide_core_module(PyObject* (*make)()) noexcept;
 

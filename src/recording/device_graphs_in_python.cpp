@@ -39,22 +39,10 @@ class GraphInPython {
   std::unique_ptr<DeviceGraph> graph_;
 };
 
-/// With a state in this interpreter: those that Python has started, and those of the program that have called it.
-int threads_of_python() {
-  int found = 0;
-  for (PyThreadState* each = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); each;
-       each = PyThreadState_Next(each))
-    ++found;
-  return found;
-}
-
 /// The graph, and what `launch` has returned.
 py::tuple capture(const std::string& plugin, c10::DeviceIndex gpu, bool draws, const py::function& launch) {
   const SavedModules& modules = modules_of(plugin);
   if (!modules.capture) throw std::runtime_error("the direct path was built without the headers of CUDA");
-  if (draws && !others_may_draw && threads_of_python() > 1)
-    throw std::runtime_error("it draws random numbers, and there are other threads, in which torch " TORCH_VERSION
-                             " would fail meanwhile");
   std::unique_ptr<DeviceGraph> graph;
   py::object made;
   std::exception_ptr failure;  // which the plug-in does not understand
@@ -98,7 +86,7 @@ void add_device_graphs(py::module_& module) {
       },
       py::arg("plugin"), py::arg("gpu"), py::return_value_policy::reference,
       "Those of the plug-in, or of this module where there is none.");
-  module.def("threads_of_python", &threads_of_python, "How many threads there are that Python knows.");
+  module.attr("others_may_draw") = others_may_draw;
   module.def("capture", &capture, py::arg("plugin"), py::arg("gpu"), py::arg("draws"), py::arg("launch"),
              "A graph of what launch() gives the current device, of which nothing is computed, and what it returns. "
              "RuntimeError if a call cannot be captured; memory and random numbers stay as they were.");

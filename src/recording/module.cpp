@@ -7,6 +7,7 @@
 #include "recording/description.hpp"
 #include "recording/device_graphs_in_python.hpp"
 #include "recording/footprints.hpp"
+#include "recording/random_runs.hpp"
 #include "recording/reads.hpp"
 #include "recording/saved_file.hpp"
 #include "recording/tensor_looks.hpp"
@@ -216,7 +217,7 @@ class Replay {
       throw py::value_error("a recording of " + std::to_string(inputs_.size()) + " tensors is given " +
                             std::to_string(inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) frame.slots[static_cast<std::size_t>(inputs_[i])] = inputs[i];
-    const py::gil_scoped_release others;
+    const OthersMayRun meanwhile;
     try {
       if (!code || !code->run(frame, numbers)) tape_.run(frame, numbers, is_captured);
     } catch (...) {
@@ -376,6 +377,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
   fpt::recording::add_device_graphs(module);
   fpt::recording::add_tensor_looks(module);
   fpt::recording::add_footprints(module);
+  fpt::recording::add_random_runs(module);
   fpt::recording::add_reads(module);
   module.def(
       "modes", [] { return fpt::recording::Modes::current(true).in_python(); },

@@ -3,6 +3,8 @@
 
 #include <bit>
 
+#include "recording/random_runs.hpp"
+
 namespace fpt::recording {
 namespace {
 
@@ -384,7 +386,7 @@ bool Memory::holds() const {
 
 std::optional<double> Source::read() const {
   if (counter.defined()) {
-    const py::gil_scoped_release others;  // one on a device is waited for
+    const OthersMayRun meanwhile;  // one on a device is waited for
     return counter.item<double>() + ahead;
   }
   PyObject* now = PyDict_GetItemWithError(group.ptr(), key.ptr());

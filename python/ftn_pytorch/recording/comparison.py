@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..errors import is_of_memory
-from ..system import extension, private_names
+from ..system import extension, other_threads, private_names
 from ..system.tensor_bytes import bytes_of
 from .arguments import Call, tensors_in
 from .left_values import given
@@ -30,8 +30,9 @@ _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
 
 class State:
-    """All that a recording changes: tensors from outside, or rows of them, gradients, random states. What it only reads
-    belongs to others, who may write it meanwhile: to put that back would undo what they have done."""
+    """All that a recording changes: tensors from outside, or rows of them, gradients. What it only reads belongs to
+    others, who may write it meanwhile: to put that back would undo what they have done. Nor are generators of random
+    numbers put back, from which others have drawn: runs begin at their states (``random``)."""
 
     def __init__(self, tape: Tape, inputs: list[Any]) -> None:
         self.tensors = [*tape.parts] + [inputs[place] for place in tape.written_inputs]
@@ -55,10 +56,6 @@ class State:
             parameter.grad = gradient
         for place, value in self.places:
             place.back(value)
-        # setting a generator resets what cuDNN has drawn from it for its dropout
-        for generator, state in zip(self.generators, self.random):
-            if not torch.equal(generator.get_state(), state):
-                generator.set_state(state)
 
     def numbers(self) -> Iterator[tuple[str, Any, Any]]:
         """As they were, and as they are now."""
@@ -66,9 +63,6 @@ class State:
             yield f"tensor {place + 1} of those that it changes", copy, tensor
         for place, (parameter, gradient) in enumerate(self.gradients):
             yield f"gradient {place + 1}", gradient, parameter.grad
-
-    def has_drawn_the_same(self) -> bool:
-        return all(torch.equal(each.get_state(), state) for each, state in zip(self.generators, self.random))
 
 
 class Surroundings:
@@ -120,6 +114,9 @@ def both_ways(call: Call, variant: Variant, tolerance: float) -> tuple[Any, str 
         if not is_of_memory(failure):
             raise
         before.restore()
+        if not other_threads.there_are():
+            for generator, state in zip(before.generators, before.random):
+                generator.set_state(state)
         return NotImplemented, TOO_LITTLE
     if recorder is not None and recorder.obstacle:
         return result, recorder.obstacle
@@ -128,32 +125,35 @@ def both_ways(call: Call, variant: Variant, tolerance: float) -> tuple[Any, str 
     except Exception as failure:
         return result, _told(failure)
     before.restore()
+    # a graph is launched by a function of Python, in which others may draw
+    is_alone = not tape.draws or not other_threads.there_are()
+    again = functools.partial(extension.module().run_from, before.generators, before.random, after.random)
     try:
         if recorder is None:
             before.gradients.clear()  # who holds a gradient that a graph has made lets the graph copy all of them
         elif exchanged is not None:
             exchanged.receive(recorder.operations)
-        found = runner.run(args, call.named)
+        found, has_drawn_the_same = again((runner if is_alone else replay).run, args, call.named)
         if found is NotImplemented:
             kind, place = replay.why()
             fails = kind == "failure" and not tape.number_required_at(place)
             return result, "an operation fails in the recording" if fails else None
         found, left = filled((tape.template, [value for _, value in tape.left]), found)
         expected = [(place, place.expected(old, value)) for (place, old), value in zip(before.places, left)]
-        if around.have_changed() or not after.has_drawn_the_same():
+        if around.have_changed() or not has_drawn_the_same:
             return result, OTHERS
         differs = functools.partial(difference_of, after, result)
         difference = differs((found, compared(expected)), tolerance, variant.largest)
         is_of_names = difference and not differs((found, compared(after.places)), tolerance, variant.largest)
         # which other threads may use, too
-        if is_of_names and extension.module().threads_of_python() > 1 and variant.has_excuse():
+        if is_of_names and other_threads.there_are() and variant.has_excuse():
             return result, OTHERS
-        if difference and recorder is not None:
+        if difference and recorder is not None and is_alone:
             before.restore()
-            again = extension.module().Replay(args, call.named, tape)
-            numbers = again.given(args, call.named)[1]
+            fresh = extension.module().Replay(args, call.named, tape)
+            numbers = fresh.given(args, call.named)[1]
             with (first := _FirstDifference(tape, recorder, tolerance)):
-                again.launch(inputs, numbers, False)
+                again(fresh.launch, inputs, numbers, False)
             difference = f"{first.found}{difference}"
     except Exception as failure:
         return result, _told(failure)

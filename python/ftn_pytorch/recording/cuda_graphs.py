@@ -15,6 +15,7 @@ them, and owns what the device has once.
 from __future__ import annotations
 
 import atexit
+import functools
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import Any
 import torch
 
 from ..ranks import process_group
-from ..system import extension, log, private_names
+from ..system import extension, log, other_threads, private_names
 from . import comparison
 from .collectives import asks_ranks
 from .memory_spans import Overlaps, has_gaps, like
@@ -232,6 +233,8 @@ class GraphReplay:
         """None where there is none, and nothing has changed."""
         if place not in self._graphs and len(self._graphs) == _GRAPHS:
             return None
+        if self._tape.draws and not extension.module().others_may_draw and other_threads.there_are():
+            return None  # torch would fail in threads that draw meanwhile
         if not ALONE.acquire(blocking=False):
             return None
         before = None
@@ -250,13 +253,14 @@ class GraphReplay:
             self._fill(buffers, inputs)
             used = [tensor if buffer is None else buffer for buffer, tensor in zip(buffers, inputs)]
             before = comparison.State(self._tape, used)
+            draw_again = functools.partial(extension.module().run_from, before.generators, None, None)
 
             # A gradient is used after the call, when other graphs write over what this one has computed.
             homes: list[Any] = []
 
             def prepare() -> None:
                 # libraries that torch calls prepare themselves in their first calls, which cannot be captured
-                homes[:] = self._trial.launch(used, numbers, False)[1]
+                homes[:] = draw_again(self._trial.launch, used, numbers, False)[0][1]
 
             def restore(before: comparison.State = before) -> None:
                 before.restore()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..system.extension import module
+from ..system import other_threads
 from ..values.held import fields_of, shown
 from ..values.walk import WHOLE
 from .binding import CELL, SLOT, Binding
@@ -300,7 +300,7 @@ class Following:
 
 def _unless_of_others(why: str) -> Unrecordable:
     """Of what this thread has not done."""
-    return Unrecordable(OTHERS if module().threads_of_python() > 1 else why)
+    return Unrecordable(OTHERS if other_threads.there_are() else why)
 
 
 def _takes(node: ast.AST, frame: FrameType, function: Any) -> bool:

@@ -8,15 +8,17 @@ a call goes from eval() to train() is another recording than that it goes from t
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from ..system import extension
 from ..values.held import fields_of
 from ..values.walk import By, Edge
-from . import returned
+from . import collectives, returned
 from .arguments import leaves
 from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
 from .bindings import Watch
@@ -141,17 +143,18 @@ def run_of(runner: Any, replay: Any, tape: Tape, turn: Any) -> Callable[[tuple, 
     Where a run that has drawn random numbers gives up on its way, the function is to draw the same ones again.
     """
     of_tensors, fill = runner.run, _filler(tape)
+    if tape.rewinds:
+        # a run that waits for other ranks must not keep other threads waiting, which these may need
+        keeps_lock = not collectives.asks_ranks(tape)
+        rewind = extension.module().run_or_rewind
+        of_tensors = functools.partial(rewind, torch.default_generator, of_tensors, replay.why, keeps_lock)
 
     def run(args: tuple, named: dict[str, Any]) -> Any:
         found = of_tensors(args, named)
         return found if found is NotImplemented else fill(found)
 
     def run_with_places(args: tuple, named: dict[str, Any]) -> Any:
-        state = torch.default_generator.get_state() if tape.rewinds else None
-        found = run(given(args, tape.given), named)
-        if found is NotImplemented and state is not None and replay.why()[0] == "failure":
-            torch.default_generator.set_state(state)
-        return found
+        return run(given(args, tape.given), named)
 
     def run_in_turn(args: tuple, named: dict[str, Any]) -> Any:
         with turn:
@@ -159,7 +162,7 @@ def run_of(runner: Any, replay: Any, tape: Tape, turn: Any) -> Callable[[tuple, 
 
     if tape.guards:
         return run_in_turn
-    return run_with_places if tape.given or tape.rewinds else run
+    return run_with_places if tape.given else run
 
 
 def _filler(tape: Tape) -> Callable[[tuple], Any]:

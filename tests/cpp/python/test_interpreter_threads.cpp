@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "observe/observe.hpp"
@@ -43,6 +44,24 @@ TEST(ShortLivedThreads, LeaveNothingBehind) {
   const long before = resident_kilobytes();
   run(1000);
   EXPECT_LT(resident_kilobytes() - before, 2048) << "kB for 1000 threads";
+}
+
+TEST(OtherThreads, AreThoseThatHaveCalledAndLive) {
+  const Script script("def f(): pass");
+  ASSERT_OK(script.call("f"));
+  EXPECT_EQ(other_threads(), 0);
+  std::promise<void> has_called, may_end;
+  std::thread other([&] {
+    EXPECT_EQ(other_threads(), 1) << "this one, before it calls";
+    ASSERT_OK(script.call("f"));
+    has_called.set_value();
+    may_end.get_future().wait();
+  });
+  has_called.get_future().wait();
+  EXPECT_EQ(other_threads(), 1);
+  may_end.set_value();
+  other.join();
+  EXPECT_EQ(other_threads(), 0);
 }
 
 /// Wait until a thread does nothing. Whether it really waits for the lock decides only what a case would have found.
