@@ -175,7 +175,7 @@ void DirectRunner::run_method(std::string_view method, const CallRequest& reques
   if (!targets.tensor && !targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
     compute(answer);
-    return hand_out(answer, name, reading(), outputs);
+    return hand_over({std::shared_ptr<void>(), &answer}, name, reading(), outputs, targets);
   }
   const auto answer = given.records() ? std::make_shared<RecordedAnswer>() : std::make_shared<DirectAnswer>();
   compute(*answer);
