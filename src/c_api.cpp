@@ -22,13 +22,13 @@ const char* fpt_version(void) { return FPT_VERSION; }
 
 fpt_mpi_function fpt_mpi_sum(int32_t dtype) {
   fpt_mpi_function function = nullptr;
-  guard([&] { function = function_that_adds(dtype); });
+  guard([&] { function = function_of(Reduction::sum, dtype); });
   return function;
 }
 
 fpt_mpi_function fpt_mpi_max(int32_t dtype) {
   fpt_mpi_function function = nullptr;
-  guard([&] { function = function_of_the_largest(dtype); });
+  guard([&] { function = function_of(Reduction::largest, dtype); });
   return function;
 }
 

@@ -3,14 +3,14 @@
 !>
 !> FTorch shows an array (nx, ny) to torch as a tensor (nx, ny), which is the layout "same" of this library.
 module fpt_ftorch
-   use, intrinsic :: iso_c_binding, only : c_char, c_f_pointer, c_int, c_int32_t, c_int64_t, c_null_char, c_ptr
+   use, intrinsic :: iso_c_binding, only : c_f_pointer, c_int, c_int32_t, c_int64_t, c_ptr
    use fpt_arg, only : torch_arg
-   use fpt_c, only : fpt_arg_array, fpt_tensor_info, FPT_FLOAT16, FPT_FLOAT32, FPT_FLOAT64, FPT_INT16, FPT_INT32, &
+   use fpt_c, only : fpt_arg_array, FPT_FLOAT16, FPT_FLOAT32, FPT_FLOAT64, FPT_INT16, FPT_INT32, &
       FPT_INT64, FPT_INT8, FPT_MAX_RANK, FPT_OUT, FPT_UINT8
    use fpt_call, only : torch_call
    use fpt_codes, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK
    use fpt_status, only : give_up
-   use fpt_tensor, only : handle_of, base => torch_tensor
+   use fpt_tensor, only : base => torch_tensor, facts, get_facts
    use ftorch_devices, only : torch_kCPU, torch_kCUDA, torch_kMPS, torch_kXPU
    use ftorch_types, only : torch_kFloat16, torch_kFloat32, torch_kFloat64, torch_kInt16, torch_kInt32, torch_kInt64, &
       torch_kInt8, torch_kUInt8
@@ -27,13 +27,6 @@ module fpt_ftorch
    character(*), parameter :: type_names(torch_kUInt8:torch_kFloat64) = &
       [character(7) :: "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
    integer(c_int64_t), parameter :: type_bytes(torch_kUInt8:torch_kFloat64) = [1, 1, 2, 4, 8, 2, 4, 8]
-
-   !> What a tensor is
-   type :: facts
-      integer(c_int32_t) :: dtype = 0, rank = 0
-      integer(c_int64_t) :: extents(FPT_MAX_RANK) = 0
-      character(32) :: device = ""
-   end type facts
 
    interface
       !> Room for the extents of a tensor, in ftorch_places.c
@@ -79,17 +72,10 @@ contains
       type(base), intent(in) :: tensor
       type(facts) :: found
 
-      character(kind=c_char) :: device(32)
       integer(c_int32_t) :: status
-      integer :: i
 
-      status = fpt_tensor_info(handle_of(tensor), found%dtype, found%rank, found%extents, device)
+      call get_facts(tensor, found, status)
       if (status /= FTN_PYTORCH_OK) call give_up(status)
-      found%device = ""
-      do i = 1, size(device)
-         if (device(i) == c_null_char) exit
-         found%device(i:i) = device(i)
-      end do
    end function facts_of
 
    !> Number of an element type in FTorch, by its code in the core. The program ends where FTorch has none

@@ -173,13 +173,10 @@ void copy_converted(const Array& source, const Array& target) {
 }
 
 std::size_t digest(const Array& array) {
-  const auto bytes = byte_count(array);
-  if (is_contiguous(array)) return std::hash<std::string_view>()({static_cast<const char*>(array.data), bytes});
-  const Storage memory = allocate(bytes);
-  Array packed = array;
-  packed.data = memory.get();
-  set_contiguous(packed);
-  copy_same_type(array, packed);
+  if (is_contiguous(array))
+    return std::hash<std::string_view>()({static_cast<const char*>(array.data), byte_count(array)});
+  Array packed;
+  const Storage memory = packed_copy(array, array.dtype, packed);
   return digest(packed);
 }
 
@@ -188,6 +185,16 @@ void copy(const Array& source, const Array& target) {
     copy_same_type(source, target);
   else
     copy_converted(source, target);
+}
+
+Storage packed_copy(const Array& array, int32_t dtype, Array& packed) {
+  packed = array;
+  packed.dtype = dtype;
+  set_contiguous(packed);
+  Storage memory = allocate(byte_count(packed));
+  packed.data = memory.get();
+  copy(array, packed);
+  return memory;
 }
 
 std::optional<std::vector<int64_t>> integers_of(const Array& array) {

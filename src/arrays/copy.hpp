@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "arrays/arg.hpp"
 #include "arrays/array.hpp"
 
 namespace fpt {
@@ -18,6 +19,9 @@ void copy_converted(const Array& source, const Array& target);
 
 /// Whichever of the two fits.
 void copy(const Array& source, const Array& target);
+
+/// Memory with a copy of the elements, converted to a type and packed in the order of Fortran; `packed` describes it.
+[[nodiscard]] Storage packed_copy(const Array& array, int32_t dtype, Array& packed);
 
 /// The elements of integers of rank 1 in host memory; none of another array.
 [[nodiscard]] std::optional<std::vector<int64_t>> integers_of(const Array& array);

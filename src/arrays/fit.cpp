@@ -74,12 +74,8 @@ void set_number(CheckedCopy& copy, int32_t dtype, const Number& number) noexcept
 void require_range(const Array& source, int32_t dtype, const char* label) {
   const auto count = static_cast<std::size_t>(element_count(source));
   if (dtype_facts(dtype).group != DtypeGroup::integer || !source.device.is_host() || count == 0) return;
-  Array wide = source;
-  wide.dtype = FPT_INT64;
-  set_contiguous(wide);
-  const Storage values = allocate(count * sizeof(int64_t));
-  wide.data = values.get();
-  copy(source, wide);
+  Array wide;
+  const Storage values = packed_copy(source, FPT_INT64, wide);
   const auto* first = static_cast<const int64_t*>(wide.data);
   if (!std::all_of(first, first + count, [dtype](int64_t value) { return fits_integer(value, dtype); }))
     fail(FPT_ERR_DTYPE, label, " has an integer too large for ", dtype_fortran_name(dtype));
@@ -160,11 +156,8 @@ bool CheckedCopy::spoils(const CheckedCopy& other) const noexcept {
 }
 
 void CheckedCopy::set_source_aside() {
-  Array packed = source;
-  set_contiguous(packed);
-  aside = allocate(byte_count(source));
-  packed.data = aside.get();
-  copy(source, packed);
+  Array packed;
+  aside = packed_copy(source, source.dtype, packed);
   source = packed;
 }
 

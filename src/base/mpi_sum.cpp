@@ -38,20 +38,17 @@ constexpr auto between_looks = std::chrono::milliseconds(250);
 constexpr auto grace = std::chrono::seconds(2);  // what an ended rank has sent may still be under way
 
 /// What MPI_Op_create takes.
-template <class Number>
+template <class Number, Reduction reduction>
 // NOLINTNEXTLINE(readability-non-const-parameter): the type that MPI wants
-void add(void* in, void* inout, Integer* count, Integer* /*type*/) {
+void combined(void* in, void* inout, Integer* count, Integer* /*type*/) {
   const auto* from = static_cast<const Number*>(in);
   auto* to = static_cast<Number*>(inout);
-  for (Integer i = 0; i < *count; ++i) to[i] += from[i];
+  for (Integer i = 0; i < *count; ++i) to[i] = reduction == Reduction::sum ? to[i] + from[i] : std::max(to[i], from[i]);
 }
 
 template <class Number>
-// NOLINTNEXTLINE(readability-non-const-parameter): the type that MPI wants
-void take_larger(void* in, void* inout, Integer* count, Integer* /*type*/) {
-  const auto* from = static_cast<const Number*>(in);
-  auto* to = static_cast<Number*>(inout);
-  for (Integer i = 0; i < *count; ++i) to[i] = std::max(to[i], from[i]);
+fpt_mpi_function function_for(Reduction reduction) noexcept {
+  return reduction == Reduction::sum ? combined<Number, Reduction::sum> : combined<Number, Reduction::largest>;
 }
 
 /// What the script has called.
@@ -122,7 +119,7 @@ std::pair<Integer, Integer> type_and_operation(const char* purpose, Reduction re
     Integer commutes = 1, code = 0, created = 0;
     using Create = void (*)(void (*)(void*, void*, Integer*, Integer*), Integer*, Integer*, Integer*);
     const auto create = reinterpret_cast<Create>(find(purpose, "mpi_op_create_"));
-    create(reduction == Reduction::sum ? &add<Number> : &take_larger<Number>, &commutes, &created, &code);
+    create(function_for<Number>(reduction), &commutes, &created, &code);
     if (code != 0) fail(FPT_ERR_PYTHON, purpose, ": mpi_op_create has failed with error code ", code, " of MPI");
     operation = created;
   }
@@ -381,17 +378,10 @@ void MpiSum::give_up(std::unique_ptr<Pending>& pending, const std::string& text)
   fail(FPT_ERR_PYTHON, text);
 }
 
-fpt_mpi_function function_that_adds(int dtype) noexcept {
-  if (dtype == FPT_FLOAT32) return &add<float>;
-  if (dtype == FPT_FLOAT64) return &add<double>;
-  if (dtype == FPT_INT64) return &add<std::int64_t>;
-  return nullptr;
-}
-
-fpt_mpi_function function_of_the_largest(int dtype) noexcept {
-  if (dtype == FPT_FLOAT32) return &take_larger<float>;
-  if (dtype == FPT_FLOAT64) return &take_larger<double>;
-  if (dtype == FPT_INT64) return &take_larger<std::int64_t>;
+fpt_mpi_function function_of(Reduction reduction, int dtype) noexcept {
+  if (dtype == FPT_FLOAT32) return function_for<float>(reduction);
+  if (dtype == FPT_FLOAT64) return function_for<double>(reduction);
+  if (dtype == FPT_INT64) return function_for<std::int64_t>(reduction);
   return nullptr;
 }
 

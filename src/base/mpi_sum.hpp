@@ -17,14 +17,11 @@
 
 namespace fpt {
 
-/// What adds numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64, for MPI_Op_create; null for other types.
-fpt_mpi_function function_that_adds(int dtype) noexcept;
-
-/// What takes the larger one of two numbers of these types, neither of which is NaN; null for other types.
-fpt_mpi_function function_of_the_largest(int dtype) noexcept;
-
-/// What becomes of the numbers of all ranks.
+/// What becomes of the numbers of all ranks. Of two numbers, neither of which is NaN, the larger one is taken.
 enum class Reduction : std::int8_t { sum, largest };
+
+/// What does it with numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64, for MPI_Op_create; null for other types.
+fpt_mpi_function function_of(Reduction reduction, int dtype) noexcept;
 
 /// The averages of one communicator. From threads that may call MPI; one call at a time, others wait.
 class MpiSum {

@@ -41,6 +41,9 @@ class Answer {
   /// Copy between memory of which one at least is on a device, by torch, which converts. Shapes agree. What goes to a
   /// device may still be under way on torch's stream afterwards.
   virtual void copy(const Array& source, const Array& target) = 0;
+  /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it
+  /// is another case.
+  virtual bool copy_at_once(const fpt_arg& /*output*/, bool /*same_layout*/) const { return false; }
   /// Until torch has done what it was asked to do on a device.
   virtual void wait(Device device) = 0;
 };

@@ -79,6 +79,7 @@ void Outputs::refuse(const fpt_arg& arg, const std::string& reason) const {
 }
 
 void deliver(Answer& answer, const CallName& call, const ResultOptions& reading, Args outputs) {
+  if (outputs.count == 1 && answer.copy_at_once(outputs[0], reading.same_layout)) return;
   const std::vector<int32_t> places = pair_outputs(call, answer.list(), outputs);
   std::vector<CheckedCopy> steps;
   for (int32_t i = 0; i < outputs.count; ++i) try {

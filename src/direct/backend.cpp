@@ -53,6 +53,21 @@ std::unique_ptr<Runner> load_by_wish(const std::string& path, ModelKind model, c
   return runner;
 }
 
+/// Why the direct path cannot be used beside the Python of this process, or of one that it would start; empty if it
+/// can. Opens the plug-in.
+std::string direct_refusal() {
+  std::string reason = conflict();
+  if (!reason.empty()) return reason;
+  try {
+    torch_side();
+    return {};
+  } catch (const Error& error) {
+    // Python's torch would be given the same functions
+    if (error.status() == FPT_ERR_LIBRARY) throw;
+    return error.text();
+  }
+}
+
 /// True if the direct path can run models of a kind in this process; else one warning says why not.
 bool can_run_models(ModelKind kind) {
   // nobody decided against it in a wheel, unlike in a build
@@ -71,19 +86,6 @@ bool may_compute_with_tensors() {
 }
 
 }  // namespace
-
-std::string direct_refusal() {
-  std::string reason = conflict();
-  if (!reason.empty()) return reason;
-  try {
-    torch_side();
-    return {};
-  } catch (const Error& error) {
-    // Python's torch would be given the same functions
-    if (error.status() == FPT_ERR_LIBRARY) throw;
-    return error.text();
-  }
-}
 
 std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args given,
                                       Args config) {

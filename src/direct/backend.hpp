@@ -19,8 +19,4 @@ namespace fpt {
 std::unique_ptr<Runner> open_directly(int32_t kind, const std::string& file, const Options& options, Args given,
                                       Args config);
 
-/// Why the direct path cannot be used beside the Python of this process, or of one that it would start; empty if it
-/// can. Opens the plug-in.
-std::string direct_refusal();
-
 }  // namespace fpt

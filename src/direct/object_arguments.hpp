@@ -46,15 +46,20 @@ inline fpt_arg integer_argument(int64_t value, std::string_view name = {}) {
   return number_argument(value, FPT_INT64, name);
 }
 
-/// Numbers in a row, which have to outlive the argument.
-inline fpt_arg row_argument(void* numbers, int32_t dtype, int64_t count, std::string_view name) {
+/// Numbers in a row.
+inline Array row_of(void* numbers, int32_t dtype, int64_t count) noexcept {
   Array row;
   row.data = numbers;
   row.dtype = dtype;
   row.rank = 1;
   row.extents[0] = count;
   set_contiguous(row);
-  return named_argument(argument_of(row), name);
+  return row;
+}
+
+/// The same, which has to outlive the argument.
+inline fpt_arg row_argument(void* numbers, int32_t dtype, int64_t count, std::string_view name) {
+  return named_argument(argument_of(row_of(numbers, dtype, count)), name);
 }
 
 /// None for what is no single integer.

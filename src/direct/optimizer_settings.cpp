@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "arrays/copy.hpp"
 #include "arrays/scalar.hpp"
 #include "base/error.hpp"
+#include "direct/object_arguments.hpp"
 
 namespace fpt {
 namespace {
@@ -32,7 +34,19 @@ constexpr Setting known_settings[] = {
     {"amsgrad", 6, 0, 1, nullptr, &OptimizerSettings::amsgrad},
 };
 
-constexpr const char* optimizers[] = {"sgd", "adam", "adamw"};
+struct Kind {
+  std::string_view name;
+  const char* class_name;
+};
+
+constexpr Kind kinds[] = {{"sgd", "SGD"}, {"adam", "Adam"}, {"adamw", "AdamW"}};
+
+template <class Name>
+std::optional<int32_t> kind_called(std::string_view wanted, Name Kind::* name) noexcept {
+  for (const Kind& kind : kinds)
+    if (kind.*name == wanted) return static_cast<int32_t>(&kind - kinds);
+  return std::nullopt;
+}
 
 const Setting* find_setting(std::string_view name, int32_t kind) noexcept {
   const auto* found = std::find_if(std::begin(known_settings), std::end(known_settings), [&](const Setting& known) {
@@ -53,16 +67,9 @@ double number_of(const fpt_arg& arg, bool whole) {
        whole ? "integer or logical" : "real number", " passed by value");
 }
 
-}  // namespace
-
-OptimizerSettings default_settings(std::string_view name) {
-  const auto kind = static_cast<int32_t>(std::find(std::begin(optimizers), std::end(optimizers), name) - optimizers);
-  if (kind == static_cast<int32_t>(std::size(optimizers)))
-    fail(FPT_ERR_HOOK, "there is no optimizer ", name, "; there are sgd, adam, adamw");
-  return {kind, 0, 0, -1, 0, kind == 2 ? 1e-2 : 0, 0.9, 0.999, 1e-8, 0};
-}
-
-void change_settings(OptimizerSettings& chosen, std::string_view name, Args settings) {
+/// What has no name is the learning rate.
+void change_settings(OptimizerSettings& chosen, Args settings) {
+  const std::string_view name = kinds[chosen.kind].name;
   for (int32_t i = 0; i < settings.count; ++i) {
     const fpt_arg& arg = settings[i];
     const std::string_view given = arg.name[0] ? arg.name : i == 0 ? "lr" : "";
@@ -82,9 +89,23 @@ void change_settings(OptimizerSettings& chosen, std::string_view name, Args sett
     fail(FPT_ERR_ARGUMENT, "create_optimizer_sgd: nesterov needs a momentum greater than 0, and no dampening");
 }
 
+}  // namespace
+
+std::optional<int32_t> kind_of_optimizer(std::string_view name) noexcept { return kind_called(name, &Kind::name); }
+
+std::optional<int32_t> kind_of_class(std::string_view name) noexcept { return kind_called(name, &Kind::class_name); }
+
+const char* class_name(int32_t kind) noexcept { return kinds[kind].class_name; }
+
+OptimizerSettings default_settings(int32_t kind) noexcept {
+  return {kind, 0, 0, -1, 0, kind == 2 ? 1e-2 : 0, 0.9, 0.999, 1e-8, 0};
+}
+
 OptimizerSettings optimizer_settings(std::string_view name, Args settings) {
-  OptimizerSettings chosen = default_settings(name);
-  change_settings(chosen, name, settings);
+  const std::optional<int32_t> kind = kind_of_optimizer(name);
+  if (!kind) fail(FPT_ERR_HOOK, "there is no optimizer ", name, "; there are sgd, adam, adamw");
+  OptimizerSettings chosen = default_settings(*kind);
+  change_settings(chosen, settings);
   if (chosen.lr < 0) fail(FPT_ERR_SIGNATURE, "create_optimizer_", name, " needs a learning rate, lr");
   return chosen;
 }
@@ -94,8 +115,34 @@ double* real_setting(OptimizerSettings& settings, std::string_view name) noexcep
   return setting && setting->real ? &(settings.*setting->real) : nullptr;
 }
 
-bool is_optimizer(std::string_view name) {
-  return std::find(std::begin(optimizers), std::end(optimizers), name) != std::end(optimizers);
+void change_options(OptimizerSettings& settings, Args options) {
+  std::vector<fpt_arg> plain;
+  for (const fpt_arg& arg : options) {
+    const std::string_view name = arg.name;
+    if (name == "beta1" || name == "beta2") fail(FPT_ERR_SIGNATURE, "torch.optim has no option ", name);
+    if (name != "betas") {
+      plain.push_back(arg);
+      continue;
+    }
+    const bool is_pair = !is_value(arg) && arg.handle == 0 && arg.rank == 1 && arg.u.array.extents[0] == 2;
+    if (!is_pair || !is_real(arg.dtype) || is_half(arg.dtype)) fail(FPT_ERR_SIGNATURE, "betas are no two numbers");
+    double betas[2];
+    copy(array_of(arg), row_of(betas, FPT_FLOAT64, 2));
+    plain.push_back(real_argument(betas[0], "beta1"));
+    plain.push_back(real_argument(betas[1], "beta2"));
+  }
+  change_settings(settings, plain);
+}
+
+void NamedSettings::append_to(std::vector<fpt_arg>& given) {
+  for (const char* name : {"lr", "momentum", "dampening", "weight_decay", "eps"})
+    if (const double* value = real_setting(settings_, name)) given.push_back(real_argument(*value, name));
+  if (settings_.kind == 0) {
+    given.push_back(number_argument(settings_.nesterov != 0, FPT_BOOL, "nesterov"));
+  } else {
+    given.push_back(number_argument(settings_.amsgrad != 0, FPT_BOOL, "amsgrad"));
+    given.push_back(row_argument(betas_, FPT_FLOAT64, 2, "betas"));
+  }
 }
 
 }  // namespace fpt

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-/// Settings of an optimizer of a saved model or of tensors, with the rules of torch.optim. Knows nothing of Python.
+/// Settings of an optimizer of a saved model or of tensors, with the names and the rules of torch.optim. Knows nothing
+/// of Python.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "arrays/arg.hpp"
 
@@ -20,16 +23,36 @@ struct OptimizerSettings {
 /// for a setting that it does not have or that is missing, FPT_ERR_ARGUMENT for a value out of range.
 OptimizerSettings optimizer_settings(std::string_view name, Args settings);
 
-/// What torch.optim takes where nothing is given; the learning rate is -1. FPT_ERR_HOOK for another name.
-OptimizerSettings default_settings(std::string_view name);
+/// What torch.optim takes where nothing is given; the learning rate is -1.
+OptimizerSettings default_settings(int32_t kind) noexcept;
 
-/// Change settings; FPT_ERR_SIGNATURE, FPT_ERR_ARGUMENT as above. What has no name is the learning rate.
-void change_settings(OptimizerSettings& chosen, std::string_view name, Args settings);
+/// The kind called "adam"; none for another name.
+std::optional<int32_t> kind_of_optimizer(std::string_view name) noexcept;
+
+/// The kind that is the class "Adam" of torch.optim; none for another one.
+std::optional<int32_t> kind_of_class(std::string_view name) noexcept;
+/// The inverse.
+const char* class_name(int32_t kind) noexcept;
+
+/// Change settings by options of torch.optim, of which each has a name. FPT_ERR_SIGNATURE and FPT_ERR_ARGUMENT as
+/// above, FPT_ERR_SIGNATURE for `betas` that are no two numbers.
+void change_options(OptimizerSettings& settings, Args options);
 
 /// The place of a setting that is a real number; null where this optimizer has none of that name.
 double* real_setting(OptimizerSettings& settings, std::string_view name) noexcept;
 
-/// True for the name of an optimizer.
-bool is_optimizer(std::string_view name);
+/// All settings of an optimizer as such options, valid as long as this.
+class NamedSettings {
+ public:
+  explicit NamedSettings(const OptimizerSettings& settings) : settings_(settings) {}
+  NamedSettings(const NamedSettings&) = delete;
+  NamedSettings& operator=(const NamedSettings&) = delete;
+
+  void append_to(std::vector<fpt_arg>& given);
+
+ private:
+  OptimizerSettings settings_;
+  double betas_[2] = {settings_.beta1, settings_.beta2};
+};
 
 }  // namespace fpt

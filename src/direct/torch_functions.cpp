@@ -6,6 +6,7 @@
 
 #include "arrays/result_names.hpp"
 #include "calls/python_side.hpp"
+#include "direct/object_arguments.hpp"
 #include "direct/tensor_copy.hpp"
 #include "direct/torch_side.hpp"
 #include "values/fortran_functions.hpp"
@@ -19,13 +20,8 @@ TensorPtr tensor_in(TorchValue& result, bool same_layout) {
   const auto* numbers = std::get_if<std::vector<int64_t>>(&result);
   if (!numbers) return nullptr;
   const auto kept = std::make_shared<std::vector<int64_t>>(*numbers);
-  Array array;
-  array.data = kept->data();
-  array.dtype = FPT_INT64;
-  array.rank = 1;
-  array.extents[0] = static_cast<int64_t>(kept->size());
-  set_contiguous(array);
-  return Tensor::of_memory(array, kept, same_layout);
+  const Array row = row_of(kept->data(), FPT_INT64, static_cast<int64_t>(kept->size()));
+  return Tensor::of_memory(row, kept, same_layout);
 }
 
 }  // namespace

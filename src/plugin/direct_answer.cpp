@@ -253,7 +253,7 @@ void DirectAnswer::wait(Device device) {
   translated([&] { wait_for(device); });
 }
 
-bool DirectAnswer::copy_plain_tensor(const fpt_arg& output, bool same_layout) const {
+bool DirectAnswer::copy_at_once(const fpt_arg& output, bool same_layout) const {
   if (contents_.size() != 1 || (contents_[0].name && !is_tuple_) || output.name[0]) return false;
   const at::Tensor& tensor = tensors_[0];
   return tensor.defined() && tensor.is_cpu() && copy_plainly(array_of_tensor(tensor, same_layout), output);
@@ -264,22 +264,6 @@ TensorPtr RecordedAnswer::tensor(int32_t index, bool same_layout, bool on_host) 
     const at::AutoGradMode gradients(true);  // a copy goes on with the graph, whatever the mode is by now
     return shared_tensor_of(on_host ? result(index).to(at::kCPU) : result(index), same_layout);
   });
-}
-
-void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& reading, const Outputs& outputs) {
-  const Args wanted = outputs.get();
-  if (wanted.count == 0) return;
-  const bool is_plain = wanted.count == 1 && answer.copy_plain_tensor(wanted[0], reading.same_layout);
-  if (!is_plain) deliver(answer, call, reading, wanted);
-  outputs.written();
-  if (is_plain) return;
-  if (!outputs.device().is_host()) answer.wait(outputs.device());
-}
-
-void hand_over(const std::shared_ptr<DirectAnswer>& answer, const CallName& call, const ResultOptions& reading,
-               const Outputs& outputs, const Targets& targets) {
-  if (!targets.tensor && !targets.results) return hand_out(*answer, call, reading, outputs);
-  fpt::hand_over(answer, call, reading, outputs, targets);
 }
 
 }  // namespace fpt::direct

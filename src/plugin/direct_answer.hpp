@@ -49,11 +49,8 @@ class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAn
   Array convertible(int32_t index) override;
   TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override;
   void copy(const Array& source, const Array& target) override;
+  bool copy_at_once(const fpt_arg& output, bool same_layout) const override;
   void wait(Device device) override;
-
-  /// The most frequent result: one tensor of the very type and shape of its output. False, and nothing is done, if it
-  /// is another case.
-  bool copy_plain_tensor(const fpt_arg& output, bool same_layout) const;
 
   uint64_t changed = 0;  ///< bit i: the model has changed the memory of input i, of the first 64
 
@@ -85,11 +82,5 @@ class RecordedAnswer : public DirectAnswer {
  public:
   TensorPtr tensor(int32_t index, bool same_layout, bool on_host) override;
 };
-
-/// Copy the results of a call into its outputs.
-void hand_out(DirectAnswer& answer, const CallName& call, const ResultOptions& reading, const Outputs& outputs);
-/// Hand the results of a call to all that they go to.
-void hand_over(const std::shared_ptr<DirectAnswer>& answer, const CallName& call, const ResultOptions& reading,
-               const Outputs& outputs, const Targets& targets);
 
 }  // namespace fpt::direct

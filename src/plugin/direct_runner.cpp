@@ -148,7 +148,7 @@ bool DirectRunner::has(const std::string& function) {
   if (function == forward_hook) return model_->has("forward");
   if (after(own_prefix, function).empty()) return model_->has(function);
   return function == parameters_function || function == train_hook || function == "ftn_pytorch_save" ||
-         function == "ftn_pytorch_restore" || is_optimizer(after(optimizer_prefix, function));
+         function == "ftn_pytorch_restore" || kind_of_optimizer(after(optimizer_prefix, function)).has_value();
 }
 
 Graphs DirectRunner::graphs_of_call(bool hands_tensors, int32_t flags) const noexcept {
@@ -175,7 +175,7 @@ void DirectRunner::run_method(std::string_view method, const CallRequest& reques
   if (!targets.tensor && !targets.results) {
     DirectAnswer answer;  // on the stack: nothing of it is kept
     compute(answer);
-    return hand_out(answer, name, reading(), outputs);
+    return hand_over({std::shared_ptr<void>(), &answer}, name, reading(), outputs, targets);
   }
   const auto answer = given.records() ? std::make_shared<RecordedAnswer>() : std::make_shared<DirectAnswer>();
   compute(*answer);

@@ -13,11 +13,7 @@ ArrayObject make_in_form(const Array& array, const ScriptForm& form, Array& seen
   std::shared_ptr<void> owner;
   if (form.copies(array)) {
     require_host_memory(array.data);
-    seen.dtype = form.dtype;
-    set_contiguous(seen);
-    owner = allocate(byte_count(seen));
-    seen.data = owner.get();
-    copy(array, seen);
+    owner = packed_copy(array, form.dtype, seen);
   }
   const bool owns = owner != nullptr;
   return make_array(form.framework, form.in_script_order(seen), std::move(owner), form.read_only && !owns);

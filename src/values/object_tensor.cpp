@@ -70,11 +70,8 @@ class ObjectTensor : public PythonTensor {
 
  private:
   Ref object_on_copy(const Array& array) const {
-    Array copied = array;
-    set_contiguous(copied);
-    Storage memory = allocate(byte_count(copied));
-    copied.data = memory.get();
-    copy(array, copied);
+    Array copied;
+    Storage memory = packed_copy(array, array.dtype, copied);
     return make_array(Framework::torch, turned(copied), std::move(memory), false).object;
   }
 

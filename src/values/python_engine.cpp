@@ -14,15 +14,9 @@
 namespace fpt {
 namespace {
 
-struct ToObject {
+struct ToObject : ToPython {
+  using ToPython::operator();
   Ref operator()(std::monostate) const { return Ref::borrow(Py_None); }
-  Ref operator()(bool value) const { return Ref(PyBool_FromLong(value)); }
-  Ref operator()(int64_t value) const { return Ref(PyLong_FromLongLong(value)); }
-  Ref operator()(double value) const { return Ref(PyFloat_FromDouble(value)); }
-  Ref operator()(std::complex<double> value) const { return Ref(PyComplex_FromDoubles(value.real(), value.imag())); }
-  Ref operator()(const std::string& value) const {
-    return Ref(PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace"));
-  }
   Ref operator()(const TensorPtr& tensor) const { return torch_object_of(*tensor); }
   template <class Item>
   Ref operator()(const std::vector<Item>& items) const {

@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/eager/direct_loss.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "arrays/scalar.hpp"
 #include "calls/python_side.hpp"
 #include "direct/object_arguments.hpp"
+#include "plugin/eager/losses.hpp"
 
 namespace fpt::direct {
 namespace {
-
-constexpr std::pair<std::string_view, std::string_view> loss_functions[] = {
-    {"MSELoss", "mse_loss"},
-    {"L1Loss", "l1_loss"},
-    {"SmoothL1Loss", "smooth_l1_loss"},
-    {"HuberLoss", "huber_loss"},
-    {"CrossEntropyLoss", "cross_entropy"},
-    {"NLLLoss", "nll_loss"},
-    {"KLDivLoss", "kl_div"},
-    {"BCELoss", "binary_cross_entropy"},
-    {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"}};
 
 bool is_text(const fpt_arg& arg) noexcept { return arg.dtype == FPT_TEXT && arg.status == FPT_OK; }
 
@@ -34,15 +22,14 @@ DirectLoss::DirectLoss(std::string kind, std::string_view function, std::string 
 std::unique_ptr<Runner> DirectLoss::make(Args inputs) {
   if (inputs.count < 1 || inputs.count > 2 || !is_text(inputs[0])) return nullptr;
   const std::string kind(text_of(inputs[0]));
-  const auto* const known = std::find_if(std::begin(loss_functions), std::end(loss_functions),
-                                         [&](const auto& each) { return each.first == kind; });
-  if (known == std::end(loss_functions)) return nullptr;
+  const std::string_view function = function_of_loss(kind);
+  if (function.empty()) return nullptr;
   std::string reduction;
   if (inputs.count == 2) {
     if (!is_text(inputs[1]) || inputs[1].name != std::string_view("reduction")) return nullptr;
     reduction = text_of(inputs[1]);
   }
-  return std::unique_ptr<Runner>(new DirectLoss(kind, known->second, std::move(reduction)));
+  return std::unique_ptr<Runner>(new DirectLoss(kind, function, std::move(reduction)));
 }
 
 void DirectLoss::run(const CallRequest& request) {

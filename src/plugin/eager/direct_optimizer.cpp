@@ -15,7 +15,6 @@
 #include "plugin/eager/direct_scheduler.hpp"
 #include "plugin/eager/eager_tensor.hpp"
 #include "plugin/failure.hpp"
-#include "plugin/training/torch_options.hpp"
 #include "values/argument_list.hpp"
 
 namespace fpt::direct {
@@ -60,7 +59,8 @@ bool means_all(const fpt_arg& group) {
 std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
   if (inputs.count < 1 || inputs[0].dtype != FPT_TEXT || inputs[0].status != FPT_OK) return nullptr;
   const std::string kind(text_of(inputs[0]));
-  if (settings_name(kind).empty()) return nullptr;
+  const std::optional<int32_t> known = kind_of_class(kind);
+  if (!known) return nullptr;
   std::vector<TensorPtr> tensors;
   std::vector<NamedTensor> parameters;
   int32_t place = 1;
@@ -69,7 +69,7 @@ std::unique_ptr<Runner> DirectOptimizer::make(Args inputs) {
     parameters.emplace_back("", *at_tensor_of(*tensors.back()));
     if (!parameters.back().second.defined()) return nullptr;
   }
-  OptimizerSettings settings = default_settings(settings_name(kind));
+  OptimizerSettings settings = default_settings(*known);
   settings.lr = default_rate;
   if (!change(settings, {inputs.first + place, inputs.count - place})) return nullptr;
   if (!translated([&] { return can_be_trained(parameters); })) return nullptr;

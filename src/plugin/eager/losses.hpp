@@ -2,15 +2,17 @@
 /// Losses as torch.nn.functional defines them, with torch's defaults.
 #pragma once
 
-#include "plugin/torch.hpp"
+#include "plugin/eager/functions.hpp"
 
 namespace fpt::direct {
 
 [[nodiscard]] bool is_loss(std::string_view name) noexcept;
 
-/// @param reduction  "mean", "sum", "none", "batchmean"; empty for torch's default
-/// NotHere for what Python refuses or warns of.
-[[nodiscard]] at::Tensor loss_named(std::string_view name, const at::Tensor& values, const at::Tensor& target,
-                                    const std::string& reduction);
+/// The function of torch.nn.functional that objects of a class of torch.nn call, and only call; empty for another
+/// class.
+[[nodiscard]] std::string_view function_of_loss(std::string_view class_name) noexcept;
+
+/// Call one. NotHere for what Python refuses or warns of.
+c10::IValue network_loss(FunctionCall& call, const std::string& name);
 
 }  // namespace fpt::direct

@@ -8,13 +8,6 @@
 namespace fpt::direct {
 namespace {
 
-/// What else a loss takes is for Python.
-c10::IValue network_loss(FunctionCall& call, const std::string& name) {
-  const bool is_reduced = call.count() == 3 && call.names[2] == "reduction" && call.values[2].isString();
-  if (call.count() != 2 && !is_reduced) throw NotHere();
-  return loss_named(name, call.tensor(0), call.tensor(1), is_reduced ? call.values[2].toStringRef() : "");
-}
-
 c10::IValue softsign(FunctionCall& call, const std::string&) {
   const at::Tensor& tensor = call.only_tensor();
   return tensor.div(tensor.abs().add(1));

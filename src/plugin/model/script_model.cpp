@@ -221,7 +221,7 @@ void ScriptModel::call(std::string_view name, Inputs inputs, int32_t flags, Dire
     if (&changing != state_->forward) thaw();
     run(changing, inputs, flags, answer);
   } catch (...) {
-    rethrow_as(FPT_ERR_PYTHON, settings_.label(name.empty() ? "ftn_pytorch_forward" : name));
+    rethrow_as(FPT_ERR_PYTHON, settings_.label(name.empty() ? forward_hook : name));
   }
 }
 
@@ -266,7 +266,7 @@ void ScriptModel::run_recorded(Method& method, Inputs inputs, DirectAnswer& answ
 
 void ScriptModel::derive(const Derivative& wanted, Inputs inputs, DirectAnswer& answer) {
   const std::string label = settings_.label(wanted.function);
-  const std::string_view name = wanted.function == "ftn_pytorch_forward" ? "forward" : wanted.function;
+  const std::string_view name = wanted.function == forward_hook ? "forward" : wanted.function;
   try {
     std::shared_lock shared(mutex_);
     std::unique_lock alone(mutex_, std::defer_lock);
@@ -357,7 +357,7 @@ void ScriptModel::create_optimizer(const OptimizerSettings& settings) {
 }
 
 Training ScriptModel::train(Inputs inputs, Inputs targets) {
-  const std::string label = settings_.label("ftn_pytorch_train");
+  const std::string label = settings_.label(train_hook);
   const fpt_arg& target = single_target(targets, label);
   const std::unique_lock lock(mutex_);
   try {

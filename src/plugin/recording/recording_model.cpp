@@ -21,8 +21,6 @@
 namespace fpt::direct {
 namespace {
 
-constexpr const char* forward_function = "ftn_pytorch_forward";
-constexpr const char* train_function = "ftn_pytorch_train";
 constexpr const char* set_function = "ftn_pytorch_set";
 constexpr const char* get_function = "ftn_pytorch_get";
 constexpr const char* parameters_function = "ftn_pytorch_parameters";
@@ -157,7 +155,7 @@ void RecordingModel::with(std::string_view name, c10::function_ref<void(Recorded
 void RecordingModel::call(std::string_view name, Inputs inputs, int32_t, DirectAnswer& answer) {
   if (name == set_function) return change_number(inputs);
   if (name == get_function) return tell_number(inputs, answer);
-  with(name.empty() ? forward_function : name, [&](RecordedFunction& function) { run(function, inputs, answer); });
+  with(name.empty() ? forward_hook : name, [&](RecordedFunction& function) { run(function, inputs, answer); });
 }
 
 void RecordingModel::run(RecordedFunction& function, Inputs inputs, DirectAnswer& answer) {
@@ -170,10 +168,10 @@ void RecordingModel::run(RecordedFunction& function, Inputs inputs, DirectAnswer
 }
 
 Training RecordingModel::train(Inputs inputs, Inputs targets) {
-  const std::string label = settings_.label(train_function);
+  const std::string label = settings_.label(train_hook);
   try {
     const std::unique_lock lock(mutex_);
-    RecordedFunction& function = this->function(train_function);
+    RecordedFunction& function = this->function(train_hook);
     const OverRanks::Call ranks(*function.over_ranks);
     RecordedCall call(settings_, function, inputs, targets);
     call.run(loaded_->program.state(), loaded_->program.settings());

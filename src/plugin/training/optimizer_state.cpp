@@ -13,7 +13,6 @@
 #include "plugin/pickle/archive_writer.hpp"
 #include "plugin/scalars.hpp"
 #include "plugin/tensors.hpp"
-#include "plugin/training/torch_options.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -96,9 +95,9 @@ void read_moments(const c10::IValue& state, const OptimizerSettings& settings, M
 
 std::unique_ptr<Optimizer> optimizer_of(const c10::IValue& value, const std::vector<NamedTensor>& parameters) {
   const std::string kind = text_in(entry_in(value, "class"), "the class");
-  const std::string_view known = settings_name(kind);
-  if (known.empty()) fail(FPT_ERR_FORMAT, "there is no optimizer \"", as_utf8(kind.substr(0, 200)), "\"");
-  OptimizerSettings settings = default_settings(known);
+  const std::optional<int32_t> known = kind_of_class(kind);
+  if (!known) fail(FPT_ERR_FORMAT, "there is no optimizer \"", as_utf8(kind.substr(0, 200)), "\"");
+  OptimizerSettings settings = default_settings(*known);
   read_settings(parts_in(entry_in(value, "param_groups"), 1, "param_groups")[0], settings);
   auto optimizer = std::make_unique<Optimizer>(settings, parameters);
   const std::vector<c10::IValue> names = items_in(entry_in(value, "names"), "names");

@@ -20,7 +20,6 @@
 #include "plugin/pickle/archive_writer.hpp"
 #include "plugin/tensors.hpp"
 #include "plugin/training/optimizer_state.hpp"
-#include "plugin/training/torch_options.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -117,7 +116,8 @@ c10::IValue value_of_text(const std::string& text, const std::vector<NamedTensor
   if (kind.empty()) fail(FPT_ERR_FORMAT, "settings are missing: kind");
   groups.push_back(group_of(std::move(settings)));
   auto value = new_plain_dict();
-  value.insert("class", is_optimizer(kind) ? class_name(default_settings(kind).kind) : kind);
+  const std::optional<int32_t> known = kind_of_optimizer(kind);
+  value.insert("class", known ? class_name(*known) : kind);
   value.insert("names", names);
   value.insert("state", states);
   value.insert("param_groups", groups);

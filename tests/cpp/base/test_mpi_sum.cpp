@@ -57,7 +57,7 @@ template <class Number>
 void expect_largest(int dtype) {
   Number in[] = {1, -5, 7}, inout[] = {2, -6, 7};
   std::int32_t count = 3, type = 0;
-  function_of_the_largest(dtype)(in, inout, &count, &type);
+  function_of(Reduction::largest, dtype)(in, inout, &count, &type);
   EXPECT_EQ(inout[0], 2);
   EXPECT_EQ(inout[1], -5);
   EXPECT_EQ(inout[2], 7);
@@ -67,8 +67,8 @@ TEST(Largest, IsTakenOfTwoNumbersOfEachType) {
   expect_largest<float>(FPT_FLOAT32);
   expect_largest<double>(FPT_FLOAT64);
   expect_largest<std::int64_t>(FPT_INT64);
-  EXPECT_EQ(function_of_the_largest(FPT_INT32), nullptr);
-  EXPECT_EQ(fpt_mpi_max(FPT_FLOAT64), function_of_the_largest(FPT_FLOAT64));
+  EXPECT_EQ(function_of(Reduction::largest, FPT_INT32), nullptr);
+  EXPECT_EQ(fpt_mpi_max(FPT_FLOAT64), function_of(Reduction::largest, FPT_FLOAT64));
 }
 
 TEST_F(Sums, AreAveragedInEachType) {

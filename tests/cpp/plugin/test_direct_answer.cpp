@@ -139,20 +139,20 @@ TEST(DirectAnswer, PendingConjugationsAreCarriedOut) {
 
 TEST(PlainTensor, IsCopiedAtOnce) {
   Doubles x = {1, 2, 3, 4, 5, 6}, y(6, -1);
-  EXPECT_TRUE(answer_of(tensor(x, {2, 3}))->copy_plain_tensor(out(y, {3, 2}), false));
+  EXPECT_TRUE(answer_of(tensor(x, {2, 3}))->copy_at_once(out(y, {3, 2}), false));
   EXPECT_EQ(y, x);
   y.assign(6, -1);
-  EXPECT_TRUE(answer_of(tensor(x, {2, 3}))->copy_plain_tensor(out(y, {2, 3}), true));
+  EXPECT_TRUE(answer_of(tensor(x, {2, 3}))->copy_at_once(out(y, {2, 3}), true));
   EXPECT_EQ(y, (Doubles{1, 4, 2, 5, 3, 6}));
   const auto tuple = named_answer({tensor(x, {6})}, {"low"});
   tuple->set_is_tuple(true);
-  EXPECT_TRUE(tuple->copy_plain_tensor(out(y), false)) << "a named tuple of one";
+  EXPECT_TRUE(tuple->copy_at_once(out(y), false)) << "a named tuple of one";
 }
 
 TEST(PlainTensor, IsNoOtherCase) {
   Doubles x = {1, 2}, y = {-1, -1};
   const auto copied = [&](const std::shared_ptr<DirectAnswer>& given, const fpt_arg& output) {
-    return given->copy_plain_tensor(output, false);
+    return given->copy_at_once(output, false);
   };
   EXPECT_FALSE(copied(answer_of(pair(tensor(x, {2}), tensor(x, {2}))), out(y))) << "two results";
   EXPECT_FALSE(copied(answer_of({}), out(y))) << "none";
