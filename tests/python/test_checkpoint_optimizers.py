@@ -62,6 +62,44 @@ def test_the_state_of_each_is_taken(tmp_path, kind):
     assert all(map(torch.equal, tensors_of(here), tensors_of(written)))
 
 
+class Own(torch.optim.Optimizer):
+    """Keeps single precision beside weights of any, counts in integers, and a text."""
+
+    def step(self):
+        for each in self.param_groups[0]["params"]:
+            new = {"master": each.detach().float() + 1e-3, "mask": each.detach() > 0, "at": [torch.tensor(0)]}
+            state = self.state[each] = self.state[each] or new
+            state["master"] -= self.param_groups[0]["lr"] * each.grad.float() * state["mask"]
+            state["at"][0] += 1
+            state["is"] = "warm"
+            each.data.copy_(state["master"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", [torch.optim.NAdam, Own])
+def test_a_state_keeps_its_types_beside_weights_of_another(tmp_path, dtype, kind):
+    def begun():
+        torch.manual_seed(0)
+        net = torch.nn.Linear(3, 2).to(dtype)
+        return {"net": net, "optimizer": kind(net.parameters(), *[{"lr": 0.01}] * (kind is Own))}
+
+    def steps(net, optimizer):
+        for _ in range(5):
+            optimizer.zero_grad()
+            net(torch.ones(2, 3, dtype=dtype)).square().sum().backward()
+            optimizer.step()
+        return torch.utils._pytree.tree_leaves(list(optimizer.state.values())), list(net.parameters())
+
+    written, here = begun(), begun()
+    steps(**written)
+    Checkpoint(here).restore(Checkpoint(written).save(str(tmp_path / "state")))
+    for one, other in zip(steps(**written), steps(**here)):
+        assert len(one) == len(other)
+        for wanted, found in zip(one, other):
+            is_tensor = torch.is_tensor(wanted)
+            assert (wanted.dtype == found.dtype and torch.equal(wanted, found)) if is_tensor else wanted == found
+
+
 @pytest.mark.parametrize("kind", sorted(OPTIONS.keys() - set(OF_OTHER_SHAPES)))
 @pytest.mark.parametrize("place", [1, 4])
 def test_a_state_of_another_shape_is_refused_and_nothing_has_changed(tmp_path, fails, monkeypatch, kind, place):

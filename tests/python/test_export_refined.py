@@ -93,3 +93,10 @@ def test_numbers_that_depend_on_the_gradient_mode_are_told(command, write):
     code, told = command("asks.py")
     assert code == 0 and "bit for bit" in told
     assert told.count("ftn_pytorch_forward: where gradients are off (scope%no_grad, the module ftorch)") == 1
+
+
+@pytest.mark.parametrize("kind", ["NAdam(", "Adagrad(initial_accumulator_value=0.1, params="])
+def test_an_optimizer_begins_as_in_the_script(command, write, kind):
+    write("other.py", SCRIPT.replace("SGD(", kind))
+    code, told = command("other.py:refine", *TARGET)
+    assert code == 0 and "any batch size" in told.partition("ftn_pytorch_train")[2].partition("\n")[0], told

@@ -105,6 +105,11 @@ def load(optimizer: Any, put: Callable[[Any], Any], state: Any) -> None:
     groups, held, before = optimizer.param_groups, optimizer.state, list(optimizer.param_groups)
     put(state)
     made, made_state = optimizer.param_groups, optimizer.state
+    if type(optimizer).load_state_dict is loaded("torch").optim.Optimizer.load_state_dict:
+        for saved, group in zip(state["param_groups"], made):
+            for number, parameter in zip(saved["params"], group["params"]):
+                if number in state["state"]:
+                    made_state[parameter] = _of_type(made_state[parameter], state["state"][number])
     if made is not groups and len(made) == len(before):
         for old, new in zip(before, made):
             _regroup(old, dict(new))
@@ -113,6 +118,17 @@ def load(optimizer: Any, put: Callable[[Any], Any], state: Any) -> None:
     if made_state is not held:
         user_objects.refill(held, made_state)
         optimizer.state = held
+
+
+def _of_type(made: Any, saved: Any) -> Any:
+    """torch casts what it loads of a parameter to the type of this one, and loses texts: both are as saved again."""
+    if is_tensor(made) and is_tensor(saved):
+        return made if made.dtype == saved.dtype else saved.to(made.device)
+    if isinstance(made, dict) and isinstance(saved, dict):
+        return {name: _of_type(each, saved[name]) if name in saved else each for name, each in made.items()}
+    if type(made) in (list, tuple) and len(made) == len(saved):
+        return type(made)(map(_of_type, made, saved))
+    return saved if isinstance(saved, str) else made
 
 
 def _regroup(old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -186,7 +186,7 @@ def is_field(layer: Any, name: str) -> bool:
     """True for the name of a field that is the user's, or a number of a layer such as ``Dropout.p``."""
     torch = loaded("torch")
     is_layer = isinstance(layer, torch.nn.Module)
-    known = {*vars(torch.nn.Module()), "training"} if is_layer else {"defaults", "state", "param_groups"}
+    known = {*vars(torch.nn.Module()), "training"} if is_layer else {"state", "param_groups"}
     # A field must not hide a method.
     return name not in known and not name.startswith("__") and not callable(getattr(type(layer), name, None))
 

@@ -313,7 +313,9 @@ class _State:
         return {name: each.clone() for name, each in self.present().items()}
 
     def put_back(self, is_new: bool = False) -> None:
-        """What has come since is zero then. ``is_new``: optimizers without a state at first have none again."""
+        """What has come since is as before the first step: sums are zero, and the product of NAdam is one. ``is_new``:
+        optimizers without a state at first have none again.
+        """
         torch = self._torch
         if is_new:
             self._clear()
@@ -322,7 +324,7 @@ class _State:
                 if name in self._copies:
                     tensor.copy_(self._copies[name])
                 else:
-                    tensor.zero_()
+                    tensor.fill_(name.endswith("/mu_product"))
         torch.set_rng_state(self._random)
 
     def _clear(self) -> None:

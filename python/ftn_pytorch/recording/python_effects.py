@@ -155,6 +155,12 @@ class Calls:
             if not is_followed and not frame.f_code.co_filename.startswith(OWN):
                 for space, switch in switches_in(frame.f_code, name):
                     self._watch.switched(space, switch)
+        if event == "return" and frame.f_code in STEPS and self.scheduled:
+            scheduler, _, begin = self.scheduled[-1]
+            if frame.f_locals["self"] is scheduler and any(each.writes for each in self._recorder.operations[begin:]):
+                # each run steps it in Python, and would make these operators besides
+                kind = type(scheduler).__name__
+                self._recorder.refuse(f"the step of its {kind} writes into a tensor, such as its rate: step it outside")
         if event == "return" and frame.f_code is _STEP:
             self._trials.end(frame.f_locals["args"][0])
         if event == "c_call" and is_of_user(frame):

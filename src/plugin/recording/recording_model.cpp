@@ -3,6 +3,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -33,6 +34,17 @@ int64_t step_in(std::string_view description) {
   if (description.substr(0, start.size()) == start)
     std::from_chars(description.data() + start.size(), description.data() + description.size(), step);
   return step;
+}
+
+/// A dataclass is a named tuple in a file. What is left of it without the fields that are None has names, and no order.
+c10::IValue without_empty(c10::IValue result) {
+  if (!result.isTuple() || !result.toTupleRef().type()->schema()) return result;
+  const auto& fields = result.toTupleRef().elements();
+  if (std::none_of(fields.begin(), fields.end(), [](const c10::IValue& each) { return each.isNone(); })) return result;
+  const auto& names = result.toTupleRef().type()->schema()->arguments();
+  c10::impl::GenericDict entries(c10::StringType::get(), c10::AnyType::get());
+  for (std::size_t i = 0; i < fields.size(); ++i) entries.insert(names[i].name(), fields[i]);
+  return entries;
 }
 
 at::Tensor state_of_generator() {
@@ -162,7 +174,7 @@ void RecordingModel::run(RecordedFunction& function, Inputs inputs, DirectAnswer
   const OverRanks::Call ranks(*function.over_ranks);
   RecordedCall call(settings_, function, inputs, {nullptr, 0});
   call.run(loaded_->program.state(), loaded_->program.settings());
-  answer.set(call.result(), function.of.label);
+  answer.set(without_empty(call.result()), function.of.label);
   call.finish(call.tensors());
   answer.changed = call.changed();
 }
