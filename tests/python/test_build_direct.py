@@ -91,6 +91,15 @@ def test_folders_of_extensions(wheel: Path, tmp_path: Path, monkeypatch: pytest.
     assert installation.extension_folders(core) == ["/elsewhere"]
 
 
+def test_the_package_may_lie_near_the_root(monkeypatch, tmp_path):
+    """`pip install --target /opt/lib`, in a container."""
+    for variable in ("ftn_pytorch_ROOT", "CMAKE_PREFIX_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(installation, "__file__", "/nowhere/ftn_pytorch/system/installation.py")
+    assert installation.library() == ""
+
+
 ROWS = Path(__file__).parents[1] / "cpp" / "base" / "torch_versions.inc"
 
 

@@ -123,7 +123,9 @@ def test_recurrent_networks_become_graphs(kind):
         for function in (train, apply):
             if hasattr(function, "recording"):
                 assert function.recording.is_ready, function.recording.obstacle
-                assert graphs_of(function) == 1
+                # a graph of what may draw is not captured beside the threads of pytest-xdist, with torch 2.11
+                is_possible = extension.module().others_may_draw or not other_threads.there_are()
+                assert graphs_of(function) == is_possible
 
     both_ways(case)
 

@@ -152,7 +152,7 @@ def wait_for(event: Any, purpose: str) -> None:
     """Until a device has come to ``event``. PYTHON where it waits longer for other ranks than ``init_process_group``
     was told: a rank that has ended never comes, and of a graph that waits for it torch knows nothing. NCCL can end
     neither that graph nor the group then, and a process that ends as usual waits for both."""
-    limit = _made_for[0][1] if _made_for else TIMEOUT
+    limit = _made_for[0][1] if _made_for else communicator.TIMEOUT
     end, pause = time.monotonic() + limit, 0.0
     with exchange(purpose):
         while not event.query():

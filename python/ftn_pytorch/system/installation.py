@@ -81,7 +81,7 @@ def library() -> str:
     """Path of the library that this package was installed or built with, empty if there is none."""
     # not resolved: a build tree has the package as a link
     package = Path(__file__).absolute().parents[1]
-    for place in [*prefixes(), package.parents[2], package.parents[3]]:
+    for place in [*prefixes(), *package.parents[2:4]]:
         for file in (*place.glob("lib*/libftn_pytorch.so"), *place.glob("lib/*/libftn_pytorch.so")):
             return str(file)
     return ""
