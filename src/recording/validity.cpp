@@ -47,8 +47,7 @@ bool is_same_value(PyObject* one, PyObject* other) noexcept {
 
 bool has_attributes(PyObject* object) noexcept {
   const auto fields = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
-  if (!fields) return PyErr_Clear(), false;
-  return PyDict_GET_SIZE(fields.ptr()) > 0;
+  return fields ? PyDict_GET_SIZE(fields.ptr()) > 0 : (PyErr_Clear(), false);
 }
 
 }  // namespace
@@ -393,8 +392,7 @@ std::optional<double> Source::read() const {
   if (now && item >= 0)
     now = PyTuple_CheckExact(now) && item < PyTuple_GET_SIZE(now) ? PyTuple_GET_ITEM(now, item) : nullptr;
   // others compute with it by rules of their own, such as a float32 of NumPy
-  if (!now || !(PyFloat_Check(now) || PyLong_Check(now))) return PyErr_Clear(), std::nullopt;
-  const double value = PyFloat_AsDouble(now);
+  const double value = now && (PyFloat_Check(now) || PyLong_Check(now)) ? PyFloat_AsDouble(now) : 0;
   if ((value == -1 && PyErr_Occurred()) || value == 0) return PyErr_Clear(), std::nullopt;
   return value;
 }

@@ -67,7 +67,8 @@ class Turns(cuda_graphs.Turns):
         if self.fails:
             raise RuntimeError(self.fails)
         restore()
-        graph = Graph(launch)
+        with torch.random.fork_rng():  # what a capture is given draws nothing
+            graph = Graph(launch)
         restore()
         self.graphs.append(graph)
         return graph, graph.made
