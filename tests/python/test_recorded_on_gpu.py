@@ -15,7 +15,7 @@ import program  # noqa: E402
 from devices import GPU  # noqa: E402
 from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.recording import cuda_graphs  # noqa: E402
-from ftn_pytorch.system import extension  # noqa: E402
+from ftn_pytorch.system import extension, other_threads  # noqa: E402
 from gpu_cases import CALLS, CASES, MIB, both_ways, network, plain, step_of  # noqa: E402
 
 nn = torch.nn
