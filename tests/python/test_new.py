@@ -95,5 +95,16 @@ def test_a_full_disk_leaves_nothing(tmp_path, refused, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(new.shutil, "copymode", full)
+    monkeypatch.setattr(new.Path, "write_text", full)
     refused("wind", "cannot be written: No space left on device")
+
+
+def test_files_are_for_those_whom_the_mask_lets_in(tmp_path):
+    """Whatever the modes of the installed copy are, which may be read-only."""
+    before = os.umask(0o077)
+    try:
+        assert main(["new", str(tmp_path / "wind")]) == 0
+    finally:
+        os.umask(before)
+    modes = {(tmp_path / "wind" / name).stat().st_mode & 0o777 for name in files_of(tmp_path / "wind")}
+    assert modes == {0o600}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import keyword
 import os
 import re
-import shutil
 import tempfile
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -99,4 +98,3 @@ def _write_file(file: Path, project: Path) -> None:
         line for line in file.read_text(encoding="utf-8").splitlines(True) if "SPDX-License-Identifier" not in line
     ]
     place.write_text("".join(lines).replace(_WORD, project.name), encoding="utf-8")
-    shutil.copymode(file, place)
