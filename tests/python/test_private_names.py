@@ -15,7 +15,7 @@ from ftn_pytorch.system.private_names import PrivateName
 
 PACKAGE = Path(private_names.__file__).parents[1]
 # Documented in spite of their underscore: those of named tuples and enumerations, and sys._getframe.
-DOCUMENTED = {"_fields", "_make", "_replace", "_value_", "_name_", "_getframe"}
+DOCUMENTED = {"_fields", "_make", "_replace", "_value_", "_name_", "_getframe", "_current_frames"}
 # What a pickle of torch.save names, and what is told apart by its name; nothing here is used.
 NAMED_IN_FILES = {"torch._utils", "torch._ops", "torch._C._distributed", "torch._C._jit", "_c10d_functional", "_ns"}
 NAMED_IN_FILES |= {
