@@ -53,8 +53,9 @@ def mps(tmp_path):
     }
     (tmp_path / "pipes").mkdir()
     (tmp_path / "logs").mkdir()
-    subprocess.run([CONTROL, "-d"], env=environment, check=True, timeout=60)
-    environment.pop("CUDA_VISIBLE_DEVICES", None)  # the service counts those that it was given from 0
+    # With fewer GPUs than the driver has, torch finds fewer than it has counted
+    of_all_gpus = {name: value for name, value in environment.items() if name != "CUDA_VISIBLE_DEVICES"}
+    subprocess.run([CONTROL, "-d"], env=of_all_gpus, check=True, timeout=60)
     yield environment
     subprocess.run([CONTROL], input=b"quit\n", env=environment, timeout=60)
 
