@@ -11,12 +11,13 @@
 # WORKING_DIRECTORY <folder>, FIXTURES <name>... that must be set up before, LOCK <name>... that others hold too,
 # SLOW: only `make test-all` runs it, by the label slow.
 #
-# fpt_fortran_test builds a program from SOURCES (<name>.f90 if there are none) and tests/fortran/check.f90, and modules
-# of the library, with the run-time checks and floating-point traps of the build type Debug: <name>_checked, unless
-# UNCHECKED is given. The plain form, with the flags of the build type, is slow and is called <name>. PLAIN: it is not
-# slow, since optimisation may matter. OPTIMIZE is for where it is sure to: a plain form for each entry, such as
-# -O0 -O2 "-O3;-flto", slow for those of SLOW_FLAGS; link-time optimisation covers the modules of the library as well.
-# FTORCH: with the modules of FTorch, in each form.
+# fpt_fortran_test builds a program from SOURCES (<name>.f90 if there are none, which <name>.fypp generates where that is
+# there, for it can walk the tables of the library) and tests/fortran/check.f90, and modules of the library, with the
+# run-time checks and floating-point traps of the build type Debug: <name>_checked, unless UNCHECKED is given. The plain
+# form, with the flags of the build type, is slow and is called <name>. PLAIN: it is not slow, since optimisation may
+# matter. OPTIMIZE is for where it is sure to: a plain form for each entry, such as -O0 -O2 "-O3;-flto", slow for those of
+# SLOW_FLAGS; link-time optimisation covers the modules of the library as well. FTORCH: with the modules of FTorch, in
+# each form.
 # In the build type Debug there is the plain form only. fpt_fortran_case is one more run of such a program in its forms;
 # in COMMAND, <program> stands for the program. fpt_example_test runs the target <name> unless COMMAND says otherwise.
 #
@@ -94,6 +95,10 @@ function(fpt_fortran_test name)
   list(APPEND ARG_LOCK ${name}) # all runs of a program write the same files
   if(NOT ARG_SOURCES)
     set(ARG_SOURCES ${name}.f90)
+    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${name}.fypp")
+      _fpt_generate(${name})
+      set(ARG_SOURCES "${CMAKE_CURRENT_BINARY_DIR}/${name}.f90")
+    endif()
   endif()
   if(ARG_UNCHECKED OR CMAKE_BUILD_TYPE STREQUAL "Debug")
     set(ARG_PLAIN ON)
@@ -113,6 +118,19 @@ function(fpt_fortran_test name)
   endforeach()
 endfunction()
 
+function(_fpt_generate name)
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.f90")
+  set(template "${CMAKE_CURRENT_SOURCE_DIR}/${name}.fypp")
+  file(GLOB pieces CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fortran/*.fypp")
+  add_custom_command(
+    OUTPUT "${source}"
+    COMMAND Python::Interpreter -m fypp -I "${PROJECT_SOURCE_DIR}/fortran" "${template}" "${source}"
+    DEPENDS "${template}" ${pieces}
+    COMMENT "Generating ${name}.f90"
+    VERBATIM)
+  add_custom_target(${name}_source DEPENDS "${source}") # generates it once for all forms of the program
+endfunction()
+
 # A form of the program of fpt_fortran_test, by its flags or as `checked`, and its run
 function(_fpt_fortran_form flags is_slow)
   if(is_slow AND NOT FTN_PYTORCH_SLOW_TESTS)
@@ -128,6 +146,9 @@ function(_fpt_fortran_form flags is_slow)
   endif()
   set(ARG_SLOW "${is_slow}")
   _fpt_fortran_program(${name}${suffix} "${flags}")
+  if(TARGET ${name}_source)
+    add_dependencies(${name}${suffix} ${name}_source)
+  endif()
   set_target_properties(${name}${suffix} PROPERTIES FPT_IS_SLOW "${is_slow}")
   _fpt_register(${name}${suffix} ${name}${suffix} ${ARG_ARGS})
 endfunction()

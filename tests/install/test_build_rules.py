@@ -66,6 +66,12 @@ def linked(tmp_path: Path):
     return linked
 
 
+def test_what_only_slow_tests_build_is_configured(cache: dict[str, str], tmp_path: Path) -> None:
+    compiler = f"-DCMAKE_Fortran_COMPILER={cache['CMAKE_Fortran_COMPILER']}"
+    options = (f"-DPython_EXECUTABLE={sys.executable}", compiler, "-DFTN_PYTORCH_SLOW_TESTS=ON")
+    run("cmake", "--preset", "dev", "-B", tmp_path / "build", *options, cwd=ROOT)
+
+
 def test_the_environment_of_a_checkout_is_written_and_read(checkout: Path) -> None:
     python = checkout / ".venv" / "bin" / "python"
     run(sys.executable, "-m", "venv", "--without-pip", python.parents[1], cwd=checkout)
