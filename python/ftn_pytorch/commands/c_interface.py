@@ -179,7 +179,7 @@ class Module:
         return [self._result(results, index) for index in range(1, count.value + 1)]
 
     def _result(self, results: ctypes.c_int64, index: int) -> Result:
-        title = self._library.text_of(self._c.fpt_results_name, results, index)
+        check, title = self._library.check, self._library.text_of(self._c.fpt_results_name, results, index)
         tensor, dtype, rank = ctypes.c_int64(), ctypes.c_int32(), ctypes.c_int32()
         extents, device = (ctypes.c_int64 * _MAX_RANK)(), ctypes.create_string_buffer(32)
         if self._c.fpt_results_get(results, index, ctypes.byref(tensor)):
@@ -187,7 +187,7 @@ class Module:
             is_text = not self._c.fpt_results_text(results, index, ctypes.byref(text), ctypes.byref(length))
             return Result(title, (), "text" if is_text else "number")
         try:
-            self._library.check(self._c.fpt_tensor_info(tensor, ctypes.byref(dtype), ctypes.byref(rank), extents, device))
+            check(self._c.fpt_tensor_info(tensor, ctypes.byref(dtype), ctypes.byref(rank), extents, device))
         finally:
             self._c.fpt_tensor_free(tensor)
         shape = tuple(extents[: rank.value])[::-1]

@@ -58,12 +58,13 @@ class _Run(_Tracker):
     package = ""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options, self._started = dict(options), None  # type: dict[str, Any], Any
+        self._options = dict(options)
+        self._started: Any = None
         self._module = _import(self.package, self.package)
 
-    def _begin(self, begin: Callable[..., Any], **resumed: Any) -> None:
+    def _begun(self, begin: Callable[..., Any], **resumed: Any) -> Any:
         """``resumed``: options beside those of the user, where a run is gone on with."""
-        self._started = begin(**{**self._options, **({} if self.run is None else resumed)})
+        return begin(**{**self._options, **({} if self.run is None else resumed)})
 
 
 class Wandb(_Run):
@@ -73,7 +74,7 @@ class Wandb(_Run):
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         if self._started is None:
-            self._begin(self._module.init, id=self.run, resume="allow")
+            self._started = self._begun(self._module.init, id=self.run, resume="allow")
             self.run = self._started.id
             # wandb drops rows whose own step is not larger than the last one, as after a restart
             self._started.define_metric("*", step_metric="step")
@@ -87,7 +88,7 @@ class MLflow(_Run):
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         if self._started is None:
-            self._begin(self._module.start_run, run_id=self.run)
+            self._started = self._begun(self._module.start_run, run_id=self.run)
             self.run = self._started.info.run_id
         self._module.log_metrics(dict(values), step=step, run_id=self.run)
 
