@@ -6,30 +6,12 @@
 #include <cstdint>
 #include <string>
 
-namespace {
+#include "torch/dlpack.hpp"
 
-// As in the specification of DLPack 1.3 (https://dmlc.github.io/dlpack/latest/c_api.html).
-struct Managed {
-  uint32_t version[2];
-  void* context;
-  void (*deleter)(Managed*);
-  uint64_t flags;
-  void* data;
-  int32_t device[2];
-  int32_t ndim;
-  struct {
-    uint8_t code, bits;
-    uint16_t lanes;
-  } dtype;
-  int64_t* shape;
-  int64_t* strides;
-  uint64_t byte_offset;
-};
-struct ExchangeApi {
-  uint32_t version[2];
-  void *previous, *allocate, *from_py_object;
-  int (*to_py_object)(Managed*, void**);
-};
+using fpt::dlpack::ExchangeApi;
+using fpt::dlpack::ManagedVersioned;
+
+namespace {
 
 double nanoseconds_per_call(std::chrono::steady_clock::time_point start, int32_t calls) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / calls;
@@ -77,7 +59,8 @@ double floor_of_tensor(int32_t calls) {
   auto* api = static_cast<ExchangeApi*>(capsule ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : nullptr);
   double result = -1;
   if (api) {
-    Managed managed{{1, 0}, nullptr, [](Managed*) {}, 0, memory, {1, 0}, 2, {2, 64, 1}, shape, strides, 0};
+    ManagedVersioned managed{
+        {1, 0}, nullptr, [](ManagedVersioned*) {}, 0, {memory, {1, 0}, 2, {2, 64, 1}, shape, strides, 0}};
     const auto start = std::chrono::steady_clock::now();
     for (int32_t i = 0; i < calls; ++i) {
       void* tensor = nullptr;

@@ -102,5 +102,5 @@ def _processor() -> str:
 def _system() -> str:
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, AttributeError):  # no such file, Python before 3.10
+    except OSError:
         return platform.system()

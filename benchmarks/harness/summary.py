@@ -34,15 +34,9 @@ def ratio(rounds: Sequence[Sequence[float]], floor: Sequence[Sequence[float]]) -
 
     Raises ValueError if the two have no round in common.
     """
-    pairs = list(zip(rounds, floor))
-    if not pairs:
-        raise ValueError("there are no rounds to compare")
-    return statistics.median(statistics.median(one) / statistics.median(other) for one, other in pairs)
+    return statistics.median(statistics.median(one) / statistics.median(other) for one, other in zip(rounds, floor))
 
 
 def difference(rounds: Sequence[Sequence[float]], floor: Sequence[Sequence[float]]) -> float:
-    """Median over the rounds of the difference of medians, in the unit of the values."""
-    pairs = list(zip(rounds, floor))
-    if not pairs:
-        raise ValueError("there are no rounds to compare")
-    return statistics.median(statistics.median(one) - statistics.median(other) for one, other in pairs)
+    """Median over the rounds of the difference of medians, in the unit of the values; ValueError as above."""
+    return statistics.median(statistics.median(one) - statistics.median(other) for one, other in zip(rounds, floor))

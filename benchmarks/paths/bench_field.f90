@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 !> An array of a problem: kind and shape are known when the program runs, so its elements are in memory of one rank and
-!> are described through a pointer of the right one.
+!> are described by their address.
 module bench_field
    use, intrinsic :: iso_c_binding, only : c_loc, c_ptr
    use, intrinsic :: iso_fortran_env, only : int64, real32, real64
@@ -76,40 +76,9 @@ contains
       logical, intent(in) :: is_output
       type(torch_arg) :: arg
 
-      real(real32), pointer, contiguous :: s1(:), s2(:, :), s3(:, :, :), s4(:, :, :, :)
-      real(real64), pointer, contiguous :: d1(:), d2(:, :)
-
-      associate (n => self%extents)
-         if (self%dtype == "float32") then
-            s1 => self%single
-            s2(1:n(1), 1:n(2)) => self%single
-            s3(1:n(1), 1:n(2), 1:n(3)) => self%single
-            s4(1:n(1), 1:n(2), 1:n(3), 1:n(4)) => self%single
-            select case (self%rank)
-            case (1)
-               if (is_output) arg = torch_out(s1)
-               if (.not. is_output) arg = torch_in(s1)
-            case (2)
-               if (is_output) arg = torch_out(s2)
-               if (.not. is_output) arg = torch_in(s2)
-            case (3)
-               if (is_output) arg = torch_out(s3)
-               if (.not. is_output) arg = torch_in(s3)
-            case default
-               if (is_output) arg = torch_out(s4)
-               if (.not. is_output) arg = torch_in(s4)
-            end select
-         else if (self%rank == 1) then
-            d1 => self%double
-            if (is_output) arg = torch_out(d1)
-            if (.not. is_output) arg = torch_in(d1)
-         else if (self%rank == 2) then
-            d2(1:n(1), 1:n(2)) => self%double
-            if (is_output) arg = torch_out(d2)
-            if (.not. is_output) arg = torch_in(d2)
-         else
-            error stop "arrays of double precision have one or two dimensions"
-         end if
+      associate (n => self%extents(:self%rank))
+         if (is_output) arg = torch_out(self%address(), n, trim(self%dtype))
+         if (.not. is_output) arg = torch_in(self%address(), n, trim(self%dtype))
       end associate
    end function describe
 

@@ -1,12 +1,11 @@
 ! SPDX-License-Identifier: MIT
 !> First act: networks learn the closure of Wilks' (2005) system while it runs, and then take the fast variables' place.
 module act_one
-   use, intrinsic :: iso_fortran_env, only: output_unit
    use ftn_pytorch, only: torch_in
    use closures, only: closure_pointer, polynomial_closure
    use comparison, only: compare_forecasts, print_scores, samples_needed
    use history, only: run_history
-   use lorenz96, only: dp, full_model, gather_stencils, stencil
+   use lorenz96, only: dp, full_model
    use network_closure, only: network
    use picture, only: keep
    use settings, only: device, folder, full_dt, full_steps, script, seeds, steps
@@ -19,8 +18,6 @@ module act_one
 
    integer, parameter :: nslow = 8, nfast = 32
    real(dp), parameter :: forcing = 20
-   !> Samples of which scores are averaged, and windows from one printed line to the next
-   integer, parameter :: window = 200, windows_per_line = 5
    !> Samples that networks collect before their first step, and samples between training and test
    integer, parameter :: warm_up = 200, gap = 200
    !> Samples that are evaluated at a time in the test, and shown in the picture
@@ -35,6 +32,7 @@ contains
       type(polynomial_closure), target :: fit(fits)
       type(network), allocatable, target :: nets(:)
       type(closure_pointer), allocatable :: all(:)
+      type(run_history) :: past
       real(dp), allocatable :: test_x(:, :), test_u(:, :), r2(:), valid(:, :)
       integer :: i
 
@@ -54,7 +52,14 @@ contains
       end do
 
       call model%start(nslow, nfast, forcing, spin_up=20.0_dp, dt=full_dt)
-      call learn_online(model, nets, fit)
+      print "(a)", "   time    F   Adam step     loss   share of time   held-out R2", &
+         "                                      in Python     of each seed"
+      call past%begin(closures=size(nets), networks=size(nets))
+      call past%learn(model, all(fits + 1:), nets, windows_per_line=5, fit=fit)
+      do i = 1, fits
+         call fit(i)%solve()
+      end do
+      call keep([torch_in("time_1", past%time), torch_in("loss_1", past%loss), torch_in("r2_1", past%r2)])
       call nets(1)%save(folder//"/network")
 
       call model%advance(gap*full_steps, full_dt)
@@ -77,53 +82,6 @@ contains
                     sum(valid(:, fits + 1:))/size(nets)/maxval(sum(valid(:, :fits), dim=1)), 1.03_dp)
       end associate
    end subroutine play_act_one
-
-   !> The full model runs, and hands its states over as they come up
-   subroutine learn_online(model, nets, fit)
-      type(full_model), intent(inout) :: model
-      type(network), intent(inout) :: nets(:)
-      type(polynomial_closure), intent(inout) :: fit(:)
-
-      type(run_history) :: past
-      real(dp) :: columns(stencil, nslow), tendency(nslow), prediction(nslow, 1), loss(size(nets))
-      integer :: i, sample
-      logical :: done(size(nets))
-
-      print "(a)", "   time   Adam step     loss   share of time   held-out R2", &
-         "                                 in Python     of each seed"
-      call past%begin(closures=size(nets), networks=size(nets))
-      sample = 0
-      do
-         sample = sample + 1
-         call gather_stencils(reshape(model%x, [nslow, 1]), columns)
-         tendency = model%subgrid()
-         do i = 1, size(nets)
-            ! Predicted first, learned from after: what is scored here is always later than what was learned
-            call nets(i)%evaluate(reshape(model%x, [nslow, 1]), prediction)
-            call past%window(i)%add(prediction(:, 1), tendency)
-            done(i) = nets(i)%learn(columns, tendency, loss(i))
-         end do
-         call past%add_losses(loss)
-         do i = 1, fits
-            call fit(i)%learn(columns, tendency)
-         end do
-         call model%advance(full_steps, full_dt)
-
-         if (mod(sample, window) == 0) call past%close_window(model%time)
-         if (mod(sample, window*windows_per_line) == 0 .or. all(done)) then
-            associate (now => size(past%time))
-               print "(f7.1, i12, f9.3, 3x, *(f7.3))", model%time, nets(1)%steps_done(), past%loss(1, now), &
-                  sum(nets%seconds)/past%elapsed(), past%r2(:, now)
-            end associate
-            flush (output_unit)
-         end if
-         if (all(done)) exit
-      end do
-      do i = 1, fits
-         call fit(i)%solve()
-      end do
-      call keep([torch_in("time_1", past%time), torch_in("loss_1", past%loss), torch_in("r2_1", past%r2)])
-   end subroutine learn_online
 
    !> The full model goes on, nobody learns any more: R2 of every closure on what none of them has seen
    subroutine test_run(model, all, x, u, r2)

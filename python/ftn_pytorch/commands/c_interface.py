@@ -60,7 +60,8 @@ class Library:
             )
         self.c = ctypes.CDLL(path)
         self.c.fpt_status_name.restype = ctypes.c_char_p
-        self.c.fpt_module_free.restype = self.c.fpt_results_free.restype = self.c.fpt_tensor_free.restype = None
+        for function in ("error_text", "module_free", "results_free", "tensor_free"):
+            getattr(self.c, f"fpt_{function}").restype = None
         self.warnings: list[str] = []
         self._handler = _WARNING(lambda text, length: self.warnings.append(_text(text, length)))
         self.c.fpt_on_warning(self._handler)
@@ -68,10 +69,14 @@ class Library:
     def check(self, status: int) -> None:
         """FtnPytorchError for a status that is not FPT_OK."""
         if status:
-            text, length = ctypes.c_void_p(), ctypes.c_int64()
-            self.c.fpt_error_text(ctypes.byref(text), ctypes.byref(length))
             name = self.c.fpt_status_name(status).decode().removeprefix("FTN_PYTORCH_ERR_")
-            raise FtnPytorchError(name, _text(text.value, length.value))
+            raise FtnPytorchError(name, self.text_of(self.c.fpt_error_text))
+
+    def text_of(self, function: Callable[..., Any], *arguments: Any) -> str:
+        """What a function gives as an address and a length."""
+        text, length = ctypes.c_void_p(), ctypes.c_int64()
+        self.check(function(*arguments, ctypes.byref(text), ctypes.byref(length)))
+        return _text(text.value, length.value)
 
     def load(self, file: str, is_model: bool, options: Mapping[str, Any], setup: Mapping[str, Any]) -> Module:
         """Load a script or a saved model; what ``fpt_module_load`` fails with."""
@@ -122,9 +127,7 @@ class Module:
     @property
     def backend(self) -> str:
         """What runs the file: "script", "direct", "onnx", ..."""
-        text, length = ctypes.c_void_p(), ctypes.c_int64()
-        self._library.check(self._c.fpt_module_backend(self._handle, ctypes.byref(text), ctypes.byref(length)))
-        return _text(text.value, length.value)
+        return self._library.text_of(self._c.fpt_module_backend, self._handle)
 
     def has(self, function: str) -> bool:
         """Whether there is such a function."""
@@ -176,13 +179,12 @@ class Module:
         return [self._result(results, index) for index in range(1, count.value + 1)]
 
     def _result(self, results: ctypes.c_int64, index: int) -> Result:
-        check, name, length = self._library.check, ctypes.c_void_p(), ctypes.c_int64()
-        check(self._c.fpt_results_name(results, index, ctypes.byref(name), ctypes.byref(length)))
+        check, title = self._library.check, self._library.text_of(self._c.fpt_results_name, results, index)
         tensor, dtype, rank = ctypes.c_int64(), ctypes.c_int32(), ctypes.c_int32()
         extents, device = (ctypes.c_int64 * _MAX_RANK)(), ctypes.create_string_buffer(32)
-        title = _text(name.value, length.value)
         if self._c.fpt_results_get(results, index, ctypes.byref(tensor)):
-            is_text = not self._c.fpt_results_text(results, index, ctypes.byref(name), ctypes.byref(length))
+            text, length = ctypes.c_void_p(), ctypes.c_int64()
+            is_text = not self._c.fpt_results_text(results, index, ctypes.byref(text), ctypes.byref(length))
             return Result(title, (), "text" if is_text else "number")
         try:
             check(self._c.fpt_tensor_info(tensor, ctypes.byref(dtype), ctypes.byref(rank), extents, device))

@@ -3,22 +3,20 @@
 
 from __future__ import annotations
 
-import argparse
 import copy
 import dataclasses
 import functools
 from collections import deque
-from types import FunctionType, MethodType, SimpleNamespace
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 
 from ..errors import FtnPytorchError
-from ..values import user_objects
+from ..values import python_types, user_objects
 
 # What a step works with is no sample
 _TOOLS = (torch.nn.Module, torch.optim.Optimizer, torch.Generator, type, FunctionType, MethodType, functools.partial)
-_NAMESPACES = (SimpleNamespace, argparse.Namespace)
 
 
 def own(value: Any) -> Any:
@@ -58,8 +56,8 @@ def _copy(value: Any, made: dict[int, Any]) -> Any:
         return kind([_own(each, made) for each in value])
     if kind is deque:
         return deque([_own(each, made) for each in value], value.maxlen)
-    if kind in _NAMESPACES or user_objects.is_plain(kind) or dataclasses.is_dataclass(kind):
-        items = None if kind in _NAMESPACES else user_objects.content(value)
+    if kind in python_types.NAMESPACES.values() or user_objects.is_plain(kind) or dataclasses.is_dataclass(kind):
+        items = None if kind in python_types.NAMESPACES.values() else user_objects.content(value)
         fields = {name: _own(each, made) for name, each in user_objects.fields(value).items()}
         return user_objects.make(kind, fields, None if items is None else _own(items, made))
     if isinstance(value, dict):

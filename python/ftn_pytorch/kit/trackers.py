@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError, missing_package
@@ -17,7 +17,19 @@ def _import(module: str, package: str) -> Any:
         raise missing_package(f"Log({package}=...)", failure, package) from failure
 
 
-class TensorBoard:
+class _Tracker:
+    """``run``: where a run has an identifier, a restart goes on with it."""
+
+    run: Any = None
+
+    def restart(self, run: Any) -> None:
+        self.run = run
+
+    def flush(self) -> None:
+        pass
+
+
+class TensorBoard(_Tracker):
     """``options``: the folder of the run. Events of a run that was killed after the restored step are passed over."""
 
     def __init__(self, options: str) -> None:
@@ -39,34 +51,30 @@ class TensorBoard:
     def restart(self, run: Any) -> None:
         self._writer = None
 
-    run = None
 
+class _Run(_Tracker):
+    """One of a package, which begins with the first numbers."""
 
-class _Run:
-    """A run that has an identifier, by which a restart goes on with it."""
+    package = ""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options, self.run = dict(options), None
+        self._options = dict(options)
         self._started: Any = None
+        self._module = _import(self.package, self.package)
 
-    def restart(self, run: Any) -> None:
-        self.run = run
-
-    def flush(self) -> None:
-        pass
+    def _begun(self, begin: Callable[..., Any], **resumed: Any) -> Any:
+        """``resumed``: options beside those of the user, where a run is gone on with."""
+        return begin(**{**self._options, **({} if self.run is None else resumed)})
 
 
 class Wandb(_Run):
     """``options``: arguments of ``wandb.init``."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        super().__init__(options)
-        self._module = _import("wandb", "wandb")
+    package = "wandb"
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         if self._started is None:
-            resumed: dict = {} if self.run is None else {"id": self.run, "resume": "allow"}
-            self._started = self._module.init(**{**self._options, **resumed})
+            self._started = self._begun(self._module.init, id=self.run, resume="allow")
             self.run = self._started.id
             # wandb drops rows whose own step is not larger than the last one, as after a restart
             self._started.define_metric("*", step_metric="step")
@@ -76,22 +84,17 @@ class Wandb(_Run):
 class MLflow(_Run):
     """``options``: arguments of ``mlflow.start_run``."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        super().__init__(options)
-        self._module = _import("mlflow", "mlflow")
+    package = "mlflow"
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         if self._started is None:
-            resumed: dict = {} if self.run is None else {"run_id": self.run}
-            self._started = self._module.start_run(**{**self._options, **resumed})
+            self._started = self._begun(self._module.start_run, run_id=self.run)
             self.run = self._started.info.run_id
         self._module.log_metrics(dict(values), step=step, run_id=self.run)
 
 
-class Tracker:
+class Tracker(_Tracker):
     """``options``: an object with ``log(values, step=)``, whose maker begins its run and goes on with it."""
-
-    run = None
 
     def __init__(self, options: Any) -> None:
         self._log: Any = getattr(options, "log", None)
@@ -100,12 +103,6 @@ class Tracker:
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         self._log(dict(values), step=step)
-
-    def flush(self) -> None:
-        pass
-
-    def restart(self, run: Any) -> None:
-        pass
 
 
 KINDS = {"tensorboard": TensorBoard, "wandb": Wandb, "mlflow": MLflow, "tracker": Tracker}

@@ -269,6 +269,11 @@ def refuse_threads(purpose: str) -> None:
         )
 
 
+APART = (
+    "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through "
+    "the program."
+)
+"""What to say where the ranks are in different calls."""
 _unfinished: list[Any] = []
 _known: weakref.WeakSet[Communicator] = weakref.WeakSet()
 _at_work = threading.local()

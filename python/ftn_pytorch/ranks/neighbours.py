@@ -176,10 +176,7 @@ def _free_graphs(ours: Communicator, purpose: str) -> str:
     return names[0][0]
 
 
-_ADVICE = (
-    "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through "
-    "the program. End all ranks, and go on from a checkpoint"
-)
+_ADVICE = f"{communicator.APART} End all ranks, and go on from a checkpoint"
 _numbers = itertools.count()
 _all: weakref.WeakValueDictionary[int, Neighbours] = weakref.WeakValueDictionary()
 # Graphs without an owner: handle and number of ranks by the name that all their ranks know.

@@ -42,10 +42,7 @@ _TYPES = {
     "int64": (5, 8, "mpi_type_create_f90_integer_", (18,)),
 }
 _NARROW = ("float16", "bfloat16")
-ADVICE = (
-    "As a rule an error was passed over on a rank (stat=) before it came here, or the ranks took other ways through "
-    "the program. Nothing was averaged. End all ranks, and go on from a checkpoint"
-)
+ADVICE = f"{communicator.APART} Nothing was averaged. End all ranks, and go on from a checkpoint"
 
 
 def mean(ours: Communicator, x: Any, network: int) -> Any:

@@ -11,6 +11,7 @@ from ...errors import FtnPytorchError, did_you_mean
 from ...script.call_text import converting
 from ...script.shapes import Shape, mismatch
 from ...values import dtype_name
+from ...values.dtypes import ElementType
 from .narrow_types import advice, is_narrow
 
 ABOUT_AXES = 'Axes are counted from 0, in reverse of the Fortran order unless the model was loaded with layout="same".'
@@ -32,6 +33,14 @@ class Input:
         return (
             f"{name}: {self.dtype} of shape ({', '.join('any' if size is None else str(size) for size in self.shape)})"
         )
+
+
+def described(name: str, dtype: ElementType | None, kind: str, shape: Shape | None, what: str, model: object) -> Input:
+    """An "input" or "output" of a type that the model calls ``kind``; FORMAT where Fortran cannot take part in that."""
+    if dtype is None or (what == "output" and dtype.code is None):
+        text = f"{model}: its {what} {name!r} is of type {kind}, which Fortran cannot take part in; export the model"
+        raise FtnPytorchError("FORMAT", f"{text} with tensors of numbers or logicals (for scikit-learn: zipmap=False)")
+    return Input(name, dtype.name, shape)
 
 
 def arrange(inputs: Sequence[Input], args: Sequence[Any], named: Mapping[str, Any], where: str) -> list[Any]:

@@ -15,7 +15,7 @@ from ...system import process
 from ...values.dtypes import OF_ONNX
 from ..options import Options
 from . import formats
-from .input_specs import Input
+from .input_specs import Input, described
 from .onnx_bindings import Bindings
 from .saved_model import SavedRunner
 
@@ -92,15 +92,8 @@ class OnnxRunner(SavedRunner):
         return self.require(name), Convention(one_list=False, has_out=self._bindings.has_out)
 
     def _input(self, entry: Any, what: str) -> Input:
-        dtype = OF_ONNX.get(entry.type)
-        if dtype is None or (what == "output" and dtype.code is None):
-            raise FtnPytorchError(
-                "FORMAT",
-                f"{self.path}: its {what} {entry.name!r} is of type {entry.type}, which Fortran cannot take part in; "
-                "export the model with tensors of numbers or logicals (for scikit-learn: zipmap=False)",
-            )
         shape = None if entry.shape is None else tuple(entry.shape)
-        return Input(entry.name, dtype.name, shape)
+        return described(entry.name, OF_ONNX.get(entry.type), entry.type, shape, what, self.path)
 
 
 def _import_runtime(path: str) -> Any:

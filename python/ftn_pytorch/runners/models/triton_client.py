@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from ...errors import FtnPytorchError, did_you_mean, missing_package
 from ...script.shapes import Shape
 from ...values.dtypes import OF_TRITON
-from .input_specs import Input
+from .input_specs import Input, described
 
 SCHEME = "triton+grpc://"
 _FORM = f"{SCHEME}HOST:PORT/MODEL[/VERSION][?timeout=SECONDS&retries=N]"
@@ -121,14 +121,8 @@ class Client:
         self.result_type = type("Outputs", (tuple,), {"_fields": tuple(entry.name for entry in self.outputs)})
 
     def _described(self, entry: Any, what: str) -> Input:
-        dtype = OF_TRITON.get(entry.datatype)
-        if dtype is None or (what == "output" and dtype.code is None):
-            raise FtnPytorchError(
-                "FORMAT",
-                f"{self.address}: its {what} {entry.name!r} is of type {entry.datatype}, which Fortran cannot take "
-                "part in",
-            )
-        return Input(entry.name, dtype.name, tuple(None if size < 0 else size for size in entry.shape))
+        shape = tuple(None if size < 0 else size for size in entry.shape)
+        return described(entry.name, OF_TRITON.get(entry.datatype), entry.datatype, shape, what, self.address)
 
     def infer(self, arrays: Sequence[Any]) -> list[Any]:
         """Results in the order of ``outputs``, read-only, for arrays in the order of ``inputs``.
