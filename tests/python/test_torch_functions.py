@@ -105,10 +105,13 @@ def test_exceptions_of_torch_have_its_text_and_no_frames_of_this_package(call):
 
 
 def test_there_is_nothing_to_keep(runner, fails):
-    for function, arguments in ((runner.save, ["x.pt"]), (runner.checkpoint, ["x", 1, None]), (runner.restore, ["x"])):
-        with fails("HOOK", "no state to save or to restore"):
-            function(*arguments)
-    with fails("HOOK", "torch has no file to read again"):
+    with fails("HOOK", "torch has no state to save"):
+        runner.save("x.pt")
+    with fails("HOOK", "torch has no state to save"):
+        runner.checkpoint("x", 1, None)
+    with fails("HOOK", "torch has no state to restore"):
+        runner.restore("x")
+    with fails("HOOK", "torch is not reloaded"):
         runner.reload()
     assert runner.functions() == []
 

@@ -99,10 +99,17 @@ class TorchFunctions(Runner):
             function = functools.partial(_call, self._torch, function)
         return function, Convention(one_list=False, has_out=False)
 
-    def reload(self, *_: Any, **__: Any) -> Any:
-        raise FtnPytorchError("HOOK", "torch has no file to read again, and no state to save or to restore")
+    def reload(self) -> None:
+        raise FtnPytorchError("HOOK", "torch is not reloaded")
 
-    save = checkpoint = restore = reload
+    def save(self, file: str) -> None:
+        raise FtnPytorchError("HOOK", "torch has no state to save")
+
+    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
+        raise FtnPytorchError("HOOK", "torch has no state to save")
+
+    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
+        raise FtnPytorchError("HOOK", "torch has no state to restore")
 
 
 def _call(torch: Any, function: Callable, *args: Any, **named: Any) -> Any:
