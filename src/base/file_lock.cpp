@@ -16,6 +16,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/json_field.hpp"
 #include "base/rank.hpp"
 
 namespace fpt {
@@ -57,24 +58,13 @@ bool is_still_named(int descriptor, const std::filesystem::path& path) noexcept 
          held.st_ino == named.st_ino;
 }
 
-/// A value of the one line that both sides write, without quotes; empty if it is not there.
-std::string field(const std::string& line, const std::string& name) {
-  const std::string before = "\"" + name + "\": ";
-  std::size_t begin = line.find(before);
-  if (begin == std::string::npos) return {};
-  begin += before.size();
-  const bool is_text = begin < line.size() && line[begin] == '"';
-  if (is_text) ++begin;
-  const std::size_t end = line.find_first_of(is_text ? "\"" : ",}", begin);
-  return end == std::string::npos ? std::string() : line.substr(begin, end - begin);
-}
-
 std::string owner_of(int descriptor, const std::filesystem::path& path) {
   char bytes[4096];
   const ssize_t count = pread(descriptor, bytes, sizeof bytes, 0);
-  const std::string line(bytes, count > 0 ? static_cast<std::size_t>(count) : 0);
-  const std::string pid = field(line, "pid"), host = field(line, "host"), since = field(line, "since"),
-                    rank = field(line, "rank"), ranks = field(line, "ranks");
+  const std::string_view line(bytes, count > 0 ? static_cast<std::size_t>(count) : 0);
+  const auto told = [line](std::string_view key) { return std::string(json_field(line, key)); };
+  const std::string pid = told("pid"), host = told("host"), since = told("since"), rank = told("rank"),
+                    ranks = told("ranks");
   if (pid.empty() || host.empty() || since.empty() || rank.empty() || ranks.empty())
     return "another process (see " + path.string() + ")";
   const bool is_own = pid == std::to_string(getpid()) && host == HostName().text;

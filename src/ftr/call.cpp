@@ -222,6 +222,24 @@ void Call::forget() {
   copies_.clear();
 }
 
+/// A copy of an argument does not show what is written through another one of its memory.
+void Call::require_apart(std::size_t place) const {
+  const SavedTape& tape = recording_->tape;
+  const auto is_written = [&tape](std::size_t each) {
+    return std::find(tape.written_inputs.begin(), tape.written_inputs.end(), each) != tape.written_inputs.end();
+  };
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    if (!tape.inputs[i].is_tensor || tape.inputs[i].slot == tape.inputs[place].slot) continue;
+    if ((!is_written(i) && !is_written(place)) || !may_overlap(tensor(i), tensor(place))) continue;
+    const bool has_one_copy =
+        is_one_tensor(tensor(i), tensor(place)) && !has_strides(tensor(i), tape.inputs[i], batch_);
+    if (!has_one_copy)
+      fail(Why::argument, function_.label,
+           " is given two arrays that overlap, and writes one of them. They have other ",
+           "strides than in its recordings, which would take copies: pass arrays that do not overlap");
+  }
+}
+
 void Call::set_input(Frame& frame, const SavedInput& input, std::size_t place) {
   if (!input.is_tensor) return;
   const c10::IValue& value = given_[order_[place]].value;
@@ -232,15 +250,21 @@ void Call::set_input(Frame& frame, const SavedInput& input, std::size_t place) {
     slot = value;
     return;
   }
+  require_apart(place);
   at::DimVector strides;
   for (const Size& each : input.strides) strides.push_back(each.of(batch_));
-  at::Tensor copy = at::empty_strided(tensor.sizes(), strides, tensor.options());
-  copies_.emplace_back(place, copy.copy_(tensor));
+  const auto same = std::find_if(copies_.begin(), copies_.end(), [&](const auto& each) {
+    return is_one_tensor(this->tensor(each.first), tensor) && each.second.strides() == strides;
+  });
+  at::Tensor copy =
+      same != copies_.end() ? same->second : at::empty_strided(tensor.sizes(), strides, tensor.options()).copy_(tensor);
+  copies_.emplace_back(place, copy);
   slot = std::move(copy);
 }
 
 /// The recording has written an input below autograd, which counts nothing there.
 void Call::give_back(std::size_t place) {
+  if (given_[order_[place]].is_read_only) return;
   const at::Tensor& tensor = given_[order_[place]].value.toTensor();
   const auto copy =
       std::find_if(copies_.begin(), copies_.end(), [place](const auto& each) { return each.first == place; });

@@ -20,6 +20,7 @@ namespace ftr {
 struct Given {
   c10::IValue value;
   std::string_view name = {};
+  bool is_read_only = false;  ///< what is written there, is written through another one of the same memory
 };
 
 /// What a run yields, in the order of the tape.
@@ -69,6 +70,7 @@ class Call {
   /// After that: the recording, and places of the arguments that it changes.
   const Recording& recording() const noexcept { return *recording_; }
   std::vector<std::size_t> written() const;
+  const Given& given(std::size_t place) const { return given_[place]; }
 
   /// Then run it under the settings of its file; gradients become arrays of the state. What an operator throws.
   void run(State& state, const CallSettings& settings);
@@ -86,6 +88,7 @@ class Call {
   bool is_made_for(const SavedTape& tape, bool of_all_axes) const;
   const at::Tensor& tensor(std::size_t place) const { return given_[order_[place]].value.toTensor(); }
   [[noreturn]] void refuse(Why why) const;
+  void require_apart(std::size_t place) const;
   void set_input(Frame& frame, const SavedInput& input, std::size_t place);
   void give_back(std::size_t place);
 

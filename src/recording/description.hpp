@@ -9,9 +9,17 @@
 
 namespace fpt::recording {
 
+inline py::object not_implemented() { return py::reinterpret_borrow<py::object>(Py_NotImplemented); }
+
 inline std::vector<int32_t> integers(const py::handle& list) { return py::cast<std::vector<int32_t>>(list); }
 
 inline at::Tensor tensor_of(const py::handle& object) { return THPVariable_Unpack(object.ptr()); }
+
+inline std::vector<at::Tensor> tensors_in(const py::list& objects) {
+  std::vector<at::Tensor> found;
+  for (const py::handle each : objects) found.push_back(tensor_of(each));
+  return found;
+}
 
 /// (name, overload, arguments in the order of the schema, slots of results)
 Operation operation_of(const py::tuple& described);

@@ -30,6 +30,7 @@ class Replay {
   Replay(const py::tuple& args, const py::dict& named, const py::object& tape)
       : signature_(args, named, py::cast<bool>(tape.attr("is_bare"))),
         casts_(py::cast<bool>(tape.attr("casts"))),
+        enters_inference_(py::cast<bool>(tape.attr("enters_inference"))),
         modes_(Modes::current(casts_)),
         asked_(py::cast<bool>(tape.attr("asks_switches")) ? std::optional(switches()) : std::nullopt),
         tape_(py::cast<int32_t>(tape.attr("slots")),
@@ -42,6 +43,7 @@ class Replay {
         first_write_(py::cast<std::size_t>(tape.attr("first_write"))),
         inputs_(integers(tape.attr("inputs"))),
         results_(integers(tape.attr("results"))),
+        counted_inputs_(integers(tape.attr("counted_inputs"))),
         bindings_(all_of<Binding>(tape.attr("bindings"), binding_of)),
         numbers_(all_of<Source>(tape.attr("numbers"), source_of)),
         branches_(all_of<Branch>(tape.attr("branches"), branch_of)),
@@ -56,30 +58,20 @@ class Replay {
                                        return GradientAfter{each[0], py::cast<int32_t>(each[1]),
                                                             py::cast<std::size_t>(each[2])};
                                      })),
-        written_(all_of<py::object>(tape.attr("written"), [](const py::tuple& each) { return each[0]; })),
-        counted_inputs_(integers(tape.attr("counted_inputs"))) {}
+        written_(all_of<py::object>(tape.attr("written"), [](const py::tuple& each) { return each[0]; })) {}
 
   /// A tuple of tensors, or NotImplemented: nothing was done, and why() tells the reason.
   /// @param code  computes in place of the operators, where it takes the arguments; null for none
   py::object run(const py::tuple& args, const py::dict& named, const Code* code) {
     std::vector<at::Tensor> inputs;
     std::vector<double> numbers;
-    if (is_refused(mismatch(args, named, inputs, numbers)))
-      return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    Frame frame = take_frame();
-    if (const std::exception_ptr failure = compute(frame, inputs, numbers, false, code)) {
-      if (frame.position >= first_write_) {
-        leave_gradients(frame);
-        rethrow_in_python(failure);
-      }
-      why_ = py::make_tuple("failure", frame.position);
-      return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    }
-    for (const GradientAfter& each : after_) behind(each.parameter).mutable_grad() = tensor_in(frame, each.slot);
-    count_writes(inputs);
-    py::object results = results_in(frame);
-    put_back(std::move(frame));
-    return results;
+    if (is_refused(mismatch(args, named, inputs, numbers))) return not_implemented();
+    return run_with(inputs, numbers, code);
+  }
+
+  /// As run(), of what given() has told of the call: nothing is asked again.
+  py::object run_given(const py::list& tensors, const std::vector<double>& numbers) {
+    return run_with(tensors_in(tensors), numbers, nullptr);
   }
 
   /// What a graph needs of a call for which the recording holds: its tensors and numbers, and torch's switches.
@@ -87,8 +79,7 @@ class Replay {
   py::object given(const py::tuple& args, const py::dict& named) {
     std::vector<at::Tensor> inputs;
     std::vector<double> numbers;
-    if (is_refused(mismatch(args, named, inputs, numbers)))
-      return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    if (is_refused(mismatch(args, named, inputs, numbers))) return not_implemented();
     // counters decide on branches only, which are no part of a graph
     for (std::size_t i = 0; i < numbers_.size(); ++i)
       if (numbers_[i].counter.defined()) numbers[i] = 0;
@@ -99,10 +90,8 @@ class Replay {
 
   /// The operators alone: tuples of results and of new gradients.
   py::object launch(const py::list& tensors, const std::vector<double>& numbers, bool is_captured) {
-    std::vector<at::Tensor> inputs;
-    for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
     Frame frame = take_frame();
-    if (const std::exception_ptr failure = compute(frame, inputs, numbers, is_captured, nullptr))
+    if (const auto failure = compute(frame, tensors_in(tensors), numbers, is_captured, nullptr))
       rethrow_in_python(failure);
     std::vector<int32_t> gradients;
     for (const GradientAfter& each : after_) gradients.push_back(each.slot);
@@ -118,9 +107,7 @@ class Replay {
     for (std::size_t i = 0; i < after_.size(); ++i)
       behind(after_[i].parameter).mutable_grad() =
           gradients[i].is_none() ? at::Tensor() : tensor_of(gradients[i]).detach();
-    std::vector<at::Tensor> inputs;
-    for (const auto& tensor : tensors) inputs.push_back(tensor_of(tensor));
-    count_writes(inputs);
+    count_writes(tensors_in(tensors));
   }
 
   /// How many tensors share the memory of each of these gradients.
@@ -199,6 +186,23 @@ class Replay {
     return py::none();
   }
 
+  py::object run_with(const std::vector<at::Tensor>& inputs, const std::vector<double>& numbers, const Code* code) {
+    Frame frame = take_frame();
+    if (const std::exception_ptr failure = compute(frame, inputs, numbers, false, code)) {
+      if (frame.position >= first_write_) {
+        leave_gradients(frame);
+        rethrow_in_python(failure);
+      }
+      why_ = py::make_tuple("failure", frame.position);
+      return not_implemented();
+    }
+    for (const GradientAfter& each : after_) behind(each.parameter).mutable_grad() = tensor_in(frame, each.slot);
+    count_writes(inputs);
+    py::object results = results_in(frame);
+    put_back(std::move(frame));
+    return results;
+  }
+
   Frame take_frame() {
     if (idle_.empty()) return tape_.frame();
     Frame frame = std::move(idle_.back());
@@ -218,6 +222,8 @@ class Replay {
                             std::to_string(inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) frame.slots[static_cast<std::size_t>(inputs_[i])] = inputs[i];
     const OthersMayRun meanwhile;
+    std::optional<c10::InferenceMode> inference;
+    if (enters_inference_) inference.emplace();
     try {
       if (!code || !code->run(frame, numbers)) tape_.run(frame, numbers, is_captured);
     } catch (...) {
@@ -272,11 +278,12 @@ class Replay {
 
   Signature signature_;
   bool casts_;  ///< what names lead to
+  bool enters_inference_;
   Modes modes_;
   std::optional<Switches> asked_;  ///< where the function asks for some
   Tape tape_;
   std::size_t first_write_;
-  std::vector<int32_t> inputs_, results_;
+  std::vector<int32_t> inputs_, results_, counted_inputs_;
   std::vector<Binding> bindings_;
   std::vector<Source> numbers_;
   std::vector<Branch> branches_;
@@ -284,7 +291,6 @@ class Replay {
   std::vector<Memory> memory_;
   std::vector<GradientAfter> after_;
   std::vector<py::object> written_;
-  std::vector<int32_t> counted_inputs_;
   std::vector<Frame> idle_;
   py::object why_ = py::make_tuple("arguments", 0);
   int64_t runs_ = 0;
@@ -342,6 +348,7 @@ PYBIND11_MODULE(_ftn_pytorch_recording, module) {
            "A tuple of tensors, or NotImplemented if the recording does not hold for this call.")
       .def("given", &Replay::given, py::arg("args"), py::arg("named"),
            "Tensors, numbers and switches of a call, or NotImplemented as for run().")
+      .def("run_given", &Replay::run_given, py::arg("tensors"), py::arg("numbers"), "run() of what given() has told.")
       .def("launch", &Replay::launch, py::arg("tensors"), py::arg("numbers"), py::arg("is_captured"),
            "The operators alone: a tuple of results, and one of gradients.")
       .def("settle", &Replay::settle, py::arg("tensors"), py::arg("gradients"),

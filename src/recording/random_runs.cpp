@@ -44,12 +44,6 @@ void set_all(std::vector<at::Generator>& generators, const States& states) {
   for (std::size_t i = 0; i < generators.size(); ++i) set(generators[i], states[i]);
 }
 
-States states_in(const py::list& tensors) {
-  States found;
-  for (const py::handle each : tensors) found.push_back(tensor_of(each));
-  return found;
-}
-
 /// What `run` gives from generators that are at `start`, or where they are, and whether it has left them at `end`. They
 /// are left where they were found.
 py::tuple run_from(const py::list& generators, const std::optional<py::list>& start, const std::optional<py::list>& end,
@@ -57,13 +51,13 @@ py::tuple run_from(const py::list& generators, const std::optional<py::list>& st
   const DrawsAgain lock_is_kept(!generators.empty());
   std::vector<at::Generator> used;
   for (const py::handle each : generators) used.push_back(THPGenerator_Unwrap(each.ptr()));
-  const States expected = states_in(end.value_or(py::list()));
+  const States expected = tensors_in(end.value_or(py::list()));
   States found;
   for (at::Generator& each : used) found.push_back(state_of(each));
   py::object result;
   bool is_at_end = true;
   try {
-    if (start) set_all(used, states_in(*start));
+    if (start) set_all(used, tensors_in(*start));
     result = run(*args, **named);
     for (std::size_t i = 0; end && i < used.size(); ++i) is_at_end = is_at_end && state_of(used[i]).equal(expected[i]);
   } catch (...) {
@@ -81,9 +75,7 @@ py::object run_or_rewind(const py::object& generator, const py::object& run, con
   at::Generator used = THPGenerator_Unwrap(generator.ptr());
   const at::Tensor state = state_of(used);
   py::object found = run(args, named);
-  if (found.is(py::reinterpret_borrow<py::object>(Py_NotImplemented)) &&
-      py::cast<std::string>(py::tuple(why())[0]) == "failure")
-    set(used, state);
+  if (found.is(not_implemented()) && py::cast<std::string>(py::tuple(why())[0]) == "failure") set(used, state);
   return found;
 }
 

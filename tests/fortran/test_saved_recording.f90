@@ -157,6 +157,12 @@ contains
       call closure%call("halve", [torch_in(changed)], [torch_out(total)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "an input that may not be written", errmsg)
       call expect(all(same(changed, x/2)), "and is not")
+      changed = x
+      call closure%call("shared", [torch_in(changed), torch_out(changed)], [torch_out(total)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "an array that is written as one of two inputs", errmsg)
+      call expect(all(same(changed, x/2)), "it is written once")
+      call closure%call("shared", [torch_in(changed), torch_in(changed)], [torch_out(total)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "one that no input may write", errmsg)
       call closure%call("moments", [torch_in(x), torch_in(3)], [torch_out(first), torch_out(second)], stat=stat, &
          errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a number that is another one", errmsg, "scale = 2")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ftn_pytorch
-from ftn_pytorch.checkpoint import Checkpoint, folder
+from ftn_pytorch.checkpoint import Checkpoint, file, folder
 from ftn_pytorch.system import launcher, process
 
 BEFORE = str(Path(__file__).parent / "recordings_of_before" / "0.2.0.ftr")
@@ -164,6 +164,41 @@ def test_a_recording_of_before_does_not_tell_its_job(tmp_path, extension, rank):
         rank(number)
         saved.save_recording(str(tmp_path / "saved.ftr"))
         assert saved.restore(str(tmp_path / "saved.ftr")) is None
+
+
+@pytest.mark.parametrize("ending", ["npz", "h5"])
+def test_two_ranks_that_export_samples_to_one_name_are_told(tmp_path, fails, rank, ending):
+    pytest.importorskip("torch")
+    pytest.importorskip("h5py" if ending == "h5" else "numpy")
+    import torch
+
+    from ftn_pytorch.kit import Replay, storage
+
+    path, replay = str(tmp_path / f"samples.{ending}"), Replay(4)
+    replay.add(torch.arange(3.0))
+    replay.export(path)  # outside of a job
+    for _ in range(2):
+        rank(0)
+        replay.export(path)
+    before = Path(path).read_bytes()
+    rank(1)
+    with fails("LOCKED", f"{path} was written by rank 0 of this job", "this is rank 1", "%r"):
+        replay.export(path)
+    assert Path(path).read_bytes() == before
+    replay.export(str(tmp_path / f"samples%r.{ending}"))
+    rank(1, job="job.2")
+    replay.export(path)
+    assert names(tmp_path) == [f"samples.{ending}", f"samples1.{ending}"]
+    assert list(storage.load(path)) == ["x0"] and storage.load(path)["x0"].tolist() == [0, 1, 2]
+
+
+def test_a_step_of_a_recording_is_asked_once_for_its_writer(tmp_path, extension, rank, monkeypatch):
+    """The plug-in asks, which writes it."""
+    saved, asked = ftn_pytorch.load_recording(BEFORE), []
+    monkeypatch.setattr(file, "refuse_other_rank", asked.append)
+    rank(0)
+    saved.write(str(tmp_path / "steps"), step=7)
+    assert not asked and names(tmp_path / "steps") == [".lock", *of_steps(7)]
 
 
 @pytest.mark.parametrize("kind", ["objects", "recording"])

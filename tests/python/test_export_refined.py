@@ -100,3 +100,44 @@ def test_an_optimizer_begins_as_in_the_script(command, write, kind):
     write("other.py", SCRIPT.replace("SGD(", kind))
     code, told = command("other.py:refine", *TARGET)
     assert code == 0 and "any batch size" in told.partition("ftn_pytorch_train")[2].partition("\n")[0], told
+
+
+OWN = """
+    class Own(torch.optim.Optimizer):
+        def __init__(self, parameters, lr): super().__init__(parameters, {"lr": lr})
+        @torch.no_grad()
+        def step(self):
+            for each in self.param_groups[0]["params"]:
+                state = self.state[each]
+                if not state:
+                    state.update(momentum=torch.zeros_like(each), power=torch.ones_like(each))
+                state["power"].mul_(0.9)
+                state["momentum"].mul_(0.9).add_(each.grad, alpha=0.1)
+                each.addcdiv_(state["momentum"], 1 - state["power"], value=-0.1)
+    optimizer = Own("""
+
+
+def test_products_in_the_state_of_an_optimizer_begin_with_one(command, write):
+    """Of whatever class, by whatever name."""
+    write("other.py", SCRIPT.replace("    optimizer = torch.optim.SGD(", OWN))
+    code, told = command("other.py:refine", *TARGET)
+    assert code == 0 and "any batch size" in told.partition("ftn_pytorch_train")[2].partition("\n")[0], told
+
+
+def test_a_first_call_that_goes_another_way_is_in_the_file(command, write):
+    """An average begins with a copy of the weights."""
+    averaged = SCRIPT.replace("    steps = 0", "    average = torch.optim.swa_utils.AveragedModel(net)\n    steps = 0")
+    averaged = averaged.replace("optimizer.step()", "optimizer.step(); average.update_parameters(net)")
+    write("other.py", averaged)
+    code, told = command("other.py:refine", *TARGET)
+    assert code == 0 and "any batch size" in told.partition("ftn_pytorch_train")[2].partition("\n")[0], told
+    assert " operators and " in told and "not recorded" not in told
+
+
+def test_a_first_step_that_no_file_can_make_is_told(command, write, tmp_path):
+    write("other.py", SCRIPT.replace("lr=0.1", "lr=0.1, momentum=0.9, dampening=0.3"))
+    code, told = command("other.py:refine", *TARGET)
+    assert code == 2 and "ftn_pytorch_train cannot be saved as it begins: its first step computes net." in told, told
+    assert not (tmp_path / "net.ftr").exists()
+    write("other.py", SCRIPT.replace("lr=0.1", "lr=0.1, momentum=0.9"))
+    assert command("other.py:refine", *TARGET)[0] == 0

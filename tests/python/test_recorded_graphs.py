@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 from ftn_pytorch import recorded  # noqa: E402
 from ftn_pytorch.recording import cuda_graphs, late_checks, memory_spans  # noqa: E402
+from ftn_pytorch.system import extension  # noqa: E402
 from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 nn = torch.nn
@@ -116,11 +117,48 @@ def test_arrays_at_other_addresses_have_buffers_with_their_strides_and_alignment
         assert cuda_graphs.like(each, 256).stride() == each.stride()
 
 
-def test_more_alignments_than_graphs_run_as_operators(turns):
+def asked(monkeypatch, apply):
+    """How often it was asked whether the recording of a function holds, one entry each."""
+    (variant,), asks = apply.recording._ready, []
+
+    class Counted:
+        def __getattr__(self, name):
+            if name in ("given", "run"):
+                asks.append(name)
+            return getattr(variant.replay, name)
+
+    monkeypatch.setattr(variant.runner, "_replay", Counted())
+    return asks
+
+
+def test_more_alignments_than_graphs_run_as_operators(turns, monkeypatch):
     apply = ready(recorded(lambda x: x * 2), placed())
+    asks = asked(monkeypatch, apply)
     for shift in range(1, 12):
         assert torch.equal(apply(placed(shift).fill_(shift)), torch.full((8, 4), 2.0 * shift))
-    assert len(turns.graphs) == 8
+    assert len(turns.graphs) == 8 and len(asks) == 11, "each call asks once whether the recording holds"
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_what_draws_beside_other_threads_waits_for_its_graph_where_torch_is_old(turns, monkeypatch, is_new):
+    """It says so once, and each call asks once whether the recording holds."""
+    told, others = [], [True]
+    monkeypatch.setattr(extension.module(), "others_may_draw", is_new)
+    monkeypatch.setattr(cuda_graphs.other_threads, "there_are", lambda: others[0])
+    monkeypatch.setattr(cuda_graphs.log, "info", told.append)
+    x = placed().fill_(1.0)
+    apply = ready(recorded(lambda x: nn.functional.dropout(x)), x)
+    asks = asked(monkeypatch, apply)
+    torch.manual_seed(1)
+    found = [apply(x) for _ in range(6)]
+    assert len(asks) == 6 and bool(turns.graphs) == is_new
+    waits = [each for each in told if "no CUDA graph as long as there are other threads" in each]
+    assert len(waits) == (0 if is_new else 1)
+    others[0] = False
+    found += [apply(x) for _ in range(6)]
+    assert len(asks) == 12 and len(turns.graphs) == 1, "there is a graph once its thread is alone"
+    torch.manual_seed(1)
+    assert all(torch.equal(each, nn.functional.dropout(x)) for each in found)
 
 
 def test_threads_that_share_a_graph(turns):

@@ -188,6 +188,37 @@ def test_where_memory_is_short_a_check_is_left_out(often, monkeypatch):
     assert len(seen) > 2 and call.recording.is_ready and not call.recording.obstacle
 
 
+@pytest.mark.parametrize("failure", [MemoryError, torch.OutOfMemoryError])
+def test_where_memory_ends_in_a_check_the_same_numbers_are_drawn_again(often, monkeypatch, failure):
+    """The function that has failed had begun: what it changed and drew is undone, and it is called again."""
+    dropout = torch.nn.functional.dropout
+
+    def step(x):
+        count.add_(1)
+        return torch.nn.functional.dropout(x)
+
+    def ends_once(x):
+        dropout(x)
+        monkeypatch.setattr(torch.nn.functional, "dropout", dropout)
+        ended.append(1)
+        raise failure
+
+    found = []
+    for record in (lambda function: function, recorded):
+        count, apply, ended = torch.zeros(()), record(step), []
+        torch.manual_seed(1)
+        results = [apply(X) for _ in range(10)]
+        if record is recorded:
+            assert apply.recording.is_ready
+            monkeypatch.setattr(torch.nn.functional, "dropout", ends_once)
+        results += [apply(X) for _ in range(20)]
+        found.append((results, count.item(), len(ended)))
+    (plain, count_of_plain, _), (results, counted, ends) = found
+    assert ends == 1 and counted == count_of_plain
+    assert all(torch.equal(*pair) for pair in zip(plain, results, strict=True))
+    assert apply.recording.is_ready and not apply.recording.obstacle
+
+
 def test_large_tensors_are_not_copied(often, monkeypatch):
     monkeypatch.setattr(late_checks, "_MOST_BYTES", 11)
     weight = torch.ones(3)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import FtnPytorchError, report
 from ..ranks import own_rank
-from ..system import fair_lock, launcher, process, trial
+from ..system import fair_lock, process, trial
 from ..values import is_tensor, random_states
 from ..values.encoding import Unstorable, decode
 from ..values.graph import Graph
@@ -178,7 +178,7 @@ class Checkpoint:
 
     def _write_alone(self, path: str, step: int | None) -> None:
         """``_write``, but not in place of what another rank of this job has written."""
-        refuse_other_rank(path)
+        file.refuse_other_rank(path)
         self._write(path, step)
 
     def _write(self, path: str, step: int | None) -> None:
@@ -331,22 +331,6 @@ def missing(name: str, about: Mapping[str, Any]) -> str:
 def is_of(path: str, names: Iterable[str]) -> bool:
     """True for one of these names, and for what is in it."""
     return any(path == name or path.startswith(tuple(name + end for end in _INSIDE)) for name in names)
-
-
-def refuse_other_rank(path: str) -> None:
-    """Ranks that save one after the other do not meet at the lock, and the last one would win."""
-    job = launcher.job()
-    about = file.description(path) if job is not None else None
-    if about is None or about.get("job") != job:
-        return
-    rank, writer = launcher.launched_rank_and_size()[0], about.get(file.RANK_OF_JOB, about.get("rank"))
-    if writer != rank:
-        raise FtnPytorchError(
-            "LOCKED",
-            f"{path} was written by rank {writer} of this job, and this is rank {rank}: give each rank a name of its "
-            "own by writing %r for the rank, or write on one rank. %r is the rank in the communicator of load: ranks "
-            "of another communicator need another name besides",
-        )
 
 
 def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:

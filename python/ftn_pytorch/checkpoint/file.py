@@ -18,7 +18,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from .._version import __version__
@@ -87,9 +87,13 @@ def describe(step: int | None, kind: str) -> dict[str, Any]:
         "host": socket.gethostname(),
         "rank": rank,
         "ranks": size,
-        "job": launcher.job(),
-        RANK_OF_JOB: launcher.launched_rank_and_size()[0],
+        **owner(),
     }
+
+
+def owner() -> dict[str, Any]:
+    """Which rank of which job writes a file."""
+    return {"job": launcher.job(), RANK_OF_JOB: launcher.launched_rank_and_size()[0]}
 
 
 def resolve(file: str) -> str:
@@ -186,6 +190,25 @@ def description(path: str) -> dict[str, Any] | None:
             return _described(raw.read(size)) if 1 <= version <= FORMAT else None
     except (OSError, ValueError):
         return None
+
+
+def refuse_other_rank(path: str, read: Callable[[str], Mapping[str, Any] | None] = description) -> None:
+    """Ranks that save one after the other do not meet at the lock, and the last one would win.
+
+    ``read``: what tells the ``owner`` of a file, None where nothing does.
+    """
+    job = launcher.job()
+    about = read(path) if job is not None else None
+    if about is None or about.get("job") != job:
+        return
+    rank, writer = launcher.launched_rank_and_size()[0], about.get(RANK_OF_JOB, about.get("rank"))
+    if writer != rank:
+        raise FtnPytorchError(
+            "LOCKED",
+            f"{path} was written by rank {writer} of this job, and this is rank {rank}: give each rank a name of its "
+            "own by writing %r for the rank, or write on one rank. %r is the rank in the communicator of load: ranks "
+            "of another communicator need another name besides",
+        )
 
 
 def kind(path: str) -> int | None:

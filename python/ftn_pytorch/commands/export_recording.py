@@ -21,6 +21,7 @@ from ..compiling import compilation
 from ..errors import FtnPytorchError
 from ..recording import compiled_steps
 from ..recording.comparison import is_same
+from ..recording.operations import address_of
 from ..recording.returned import parts
 from ..recording.tape import Tape
 from ..saved import any_batch, writing
@@ -36,6 +37,7 @@ from .opened import opened_in_python
 _OF_CODE = 1e-3
 """Of weights after steps. Where a gradient is near zero, Adam makes much of its last digits."""
 _BIT_FOR_BIT = "equal to the script bit for bit"
+_MULTIPLIES = ("aten.mul_.", "aten._foreach_mul_.")
 _CALLS = 12
 """Two as they are, one recorded, three checked, and as many again where a step of an optimizer goes another way."""
 _PASSES = 4
@@ -123,6 +125,8 @@ class _Export:
         plain = {key: writer.plain(key[0], tapes) for key, tapes in taken.items()}
         found = {name: self._merged(name, plain) for name in functions}
         writer.write(found, compares=False)
+        for name in functions:
+            self._require_first_step(name)
         if self._settle_sizes(part, found, plain):
             self._before.put_back()
             writer.write(found, compares=False)
@@ -150,21 +154,44 @@ class _Export:
         return code.records
 
     def _recorded(self, name: str, function: Callable, size: int) -> list[Tape]:
-        """All recordings that calls from the present state lead to, the first one first."""
+        """All recordings that calls from the present state lead to, the first one first: calls that follow one another,
+        and in turn with these the first one again and again, which may go another way."""
         found: list[Tape] = []
-        for _ in range(_PASSES):
+        function.recording.reset()  # type: ignore[attr-defined]
+        for number in range(_PASSES):
             before = len(found)
             self._before.put_back()
             with self._before.seeded():
                 for _ in range(_CALLS):
+                    if number % 2:
+                        self._before.put_back()
                     function(*self._examples(name, size))
                     ready = function.recording.tapes()  # type: ignore[attr-defined]
                     found += [tape for tape in ready if not any(tape is each for each in found)]
-            if len(found) == before:
+            for tape in found[before:]:
+                self._before.learn_products(tape)
+            if number and len(found) == before:
                 break
         if not found:
             writing.tapes_of(name, function)
         return [tape for tape in found if _size_of(tape) in (size, None)]
+
+    def _require_first_step(self, name: str) -> None:
+        """HOOK where the first step of the script is another one than from the state with which the file begins."""
+        found = []
+        for is_new in (True, False):
+            self._before.put_back(is_new)
+            with self._before.seeded():
+                given = self._examples(name, (self._sizes or self._any)[0])
+            self._runner.find(self._names[name])(*given)
+            found.append(self._before.copied())
+        for key in found[0].keys() & found[1].keys():
+            if not is_same(found[0][key], found[1][key], 0):
+                raise FtnPytorchError(
+                    "HOOK",
+                    f"{name} cannot be saved as it begins: its first step computes {key.replace('/', '.')} otherwise "
+                    "than the later ones, which the file has, as with dampening. Save it from a run that has trained",
+                )
 
     def _examples(self, name: str, size: int) -> list[Any]:
         return [spec.example(self._torch, size) if spec.shape else _number(spec) for spec in self._hooks[name]]
@@ -302,6 +329,7 @@ class _State:
         self._torch, self._checkpoint, self._path = torch, checkpoint, path
         self._random = torch.get_rng_state()
         self._copies = self.copied()
+        self._products: set[str] = set()
 
     def present(self) -> dict[str, Any]:
         """The tensors of the state, by name."""
@@ -313,8 +341,8 @@ class _State:
         return {name: each.clone() for name, each in self.present().items()}
 
     def put_back(self, is_new: bool = False) -> None:
-        """What has come since is as before the first step: sums are zero, and the product of NAdam is one. ``is_new``:
-        optimizers without a state at first have none again.
+        """What has come since is as before the first step: sums are zero, and products are one. ``is_new``: optimizers
+        without a state at first have none again.
         """
         torch = self._torch
         if is_new:
@@ -324,8 +352,15 @@ class _State:
                 if name in self._copies:
                     tensor.copy_(self._copies[name])
                 else:
-                    tensor.fill_(name.endswith("/mu_product"))
+                    tensor.fill_(name in self._products)
         torch.set_rng_state(self._random)
+
+    def learn_products(self, tape: Tape) -> None:
+        """What steps only multiply would stay zero: it begins with one, as what NAdam has of its momenta."""
+        for name, tensor in self.present().items():
+            changes = [step.name for step in tape.steps if address_of(tensor) in step.writes]
+            if changes and all(each.startswith(_MULTIPLIES) for each in changes):
+                self._products.add(name)
 
     def _clear(self) -> None:
         for path, optimizer in writing.live(self._checkpoint, self._path)[0].optimizers().items():

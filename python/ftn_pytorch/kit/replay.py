@@ -189,8 +189,9 @@ class Replay(Dataset):
     def export(self, path: str, names: Sequence[str] | None = None) -> None:
         """Write all samples, those of a ring oldest first, as ``x0``, ``x1`` ... or ``names``, to NPZ or HDF5.
 
-        Those held out come as ``held_out_x0`` and so on. ARGUMENT for another ending or number of names, IMPORT if h5py
-        is needed and missing, FILE if it cannot be written.
+        Those held out come as ``held_out_x0`` and so on. "%r" in ``path`` is the rank. ARGUMENT for another ending or
+        number of names, IMPORT if h5py is needed and missing, FILE if it cannot be written, LOCKED if another process
+        is writing it, or another rank of this job has.
         """
         names = [f"x{index}" for index in range(len(self._columns))] if names is None else names
         if len(names) != len(self._columns):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import mmap
 import os
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 
+from ..checkpoint import file
 from ..errors import FtnPytorchError, missing_package
 from ..system import files, trial
 
@@ -35,9 +37,9 @@ def in_file(shape: tuple[int, ...], dtype: torch.dtype, folder: str) -> torch.Te
     count = torch.Size(shape).numel()
     size = max(count * dtype.itemsize, 1)
     try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            os.posix_fallocate(file.fileno(), 0, size)
-            mapped = mmap.mmap(file.fileno(), size)
+        with tempfile.TemporaryFile(dir=folder) as unnamed:
+            os.posix_fallocate(unnamed.fileno(), 0, size)
+            mapped = mmap.mmap(unnamed.fileno(), size)
     except OSError as failure:
         raise FtnPytorchError(
             "FILE",
@@ -76,18 +78,23 @@ def _narrower(given: torch.dtype, kept: torch.dtype) -> Any:
 
 
 def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
-    """Write arrays by name, as NPZ or HDF5 by the ending of ``path``, completely or not at all.
+    """Write arrays by name, as NPZ or HDF5 by the ending of ``path``, completely or not at all; "%r" is the rank.
 
-    Types that NumPy does not have, such as bfloat16, are written as float32, in which all their numbers are.
+    Types that NumPy does not have, such as bfloat16, are written as float32, in which all their numbers are. In a job
+    of several ranks the file tells who has written it, beside its arrays.
 
-    ARGUMENT for another ending, IMPORT if h5py is needed and missing, FILE if it cannot be written.
+    ARGUMENT for another ending, IMPORT if h5py is needed and missing, FILE if it cannot be written, LOCKED if another
+    process is writing it, or another rank of this job has.
     """
-    write = _write_npz if _is_npz(path) else _write_hdf5
+    write, owner_in = (_write_npz, _owner_in_npz) if _is_npz(path) else (_write_hdf5, _owner_in_hdf5)
     if trial.is_on():
         return
+    target, own = file.resolve(path), file.owner()
     numpy = {name: _in_numpy(each.cpu()) for name, each in arrays.items()}
-    with files.completed(path) as part:
-        write(part, numpy)
+    with file.locked(target):
+        file.refuse_other_rank(target, owner_in)
+        with files.completed(target) as part:
+            write(part, numpy, own if own["job"] is not None else {})
 
 
 def _in_numpy(array: torch.Tensor) -> Any:
@@ -120,21 +127,42 @@ def _read_npz(path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _read_hdf5(path: str) -> Iterator[tuple[str, Any]]:
-    with _h5py().File(path, "r") as file:
-        yield from ((name, each[()]) for name, each in file.items())
+    with _h5py().File(path, "r") as there:
+        yield from ((name, each[()]) for name, each in there.items())
 
 
-def _write_npz(path: str, arrays: Mapping) -> None:
+def _write_npz(path: str, arrays: Mapping, owner: Mapping) -> None:
     import numpy
 
-    with open(path, "wb") as file:
-        numpy.savez(file, **arrays)
+    with open(path, "wb") as raw:
+        numpy.savez(raw, **arrays)
+    if owner:
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.comment = json.dumps(owner).encode()
 
 
-def _write_hdf5(path: str, arrays: Mapping) -> None:
-    with _h5py().File(path, "w") as file:
+def _owner_in_npz(path: str) -> Any:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = json.loads(archive.comment)
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write_hdf5(path: str, arrays: Mapping, owner: Mapping) -> None:
+    with _h5py().File(path, "w") as written:
         for name, each in arrays.items():
-            file[name] = each
+            written[name] = each
+        written.attrs.update(owner)
+
+
+def _owner_in_hdf5(path: str) -> Any:
+    try:
+        with _h5py().File(path, "r") as there:
+            return dict(there.attrs)
+    except OSError:
+        return None
 
 
 def _h5py() -> Any:

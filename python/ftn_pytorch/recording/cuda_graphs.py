@@ -15,6 +15,7 @@ them, and owns what the device has once.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable
@@ -38,6 +39,10 @@ _GRAPHS = 8
 _STAGED_BYTES = 8 << 20
 # cuBLAS looks that far at how addresses are aligned.
 _ALIGNED = 256
+_WAITS = (
+    f"there are other threads, because it draws random numbers: torch {torch.__version__} would fail in threads that "
+    "draw during a capture, from 2.12 on it does not"
+)
 _alive: weakref.WeakSet[GraphReplay] = weakref.WeakSet()
 _known: dict[Any, Turns] = {}
 
@@ -152,6 +157,8 @@ class GraphReplay:
         self._overlaps = Overlaps(tape)
         self._copies_gradients = False
         self._asks_ranks = asks_ranks(tape)
+        self._has_waited = False
+        """For other threads to end."""
         self.captures = 0
         if not _alive:
             atexit.register(reset_all)
@@ -163,10 +170,11 @@ class GraphReplay:
         if self.captures > _CAPTURES or not self._turns.order.take():
             return self._replay.run(args, named)
         try:
-            found = self._launch(args, named)
+            given = self._replay.given(args, named)
+            found = given if given is NotImplemented else self._launch(*given)
         finally:
             self._turns.order.give_back()
-        return self._replay.run(args, named) if found is None else found
+        return self._replay.run_given(*given[:2]) if found is None else found
 
     def reset(self) -> None:
         """Let the graphs go; the next call captures another one."""
@@ -177,12 +185,8 @@ class GraphReplay:
             if is_mine:
                 self._turns.order.give_back()
 
-    def _launch(self, args: tuple, named: dict[str, Any]) -> Any:
-        """As ``run``; None where there is no graph for this call."""
-        given = self._replay.given(args, named)
-        if given is NotImplemented:
-            return given
-        inputs, numbers, settings = given
+    def _launch(self, inputs: list[Any], numbers: list[float], settings: list[int]) -> tuple | None:
+        """None where there is no graph for this call."""
         addresses = tuple([tensor.data_ptr() if tensor.device == self._device else 0 for tensor in inputs])
         if not self._graphs:
             self._addresses = addresses
@@ -216,7 +220,8 @@ class GraphReplay:
         if self._copies_gradients:
             gradients = [None if each is None else each.clone() for each in gradients]
         self._replay.settle(inputs, gradients)
-        results = tuple([result.clone() for result in captured.results])
+        with torch.inference_mode() if self._tape.enters_inference else contextlib.nullcontext():
+            results = tuple([result.clone() for result in captured.results])
         self._turns.order.end()
         if self._asks_ranks:
             process_group.wait_for(self._turns.event(), self._name)
@@ -234,7 +239,10 @@ class GraphReplay:
         if place not in self._graphs and len(self._graphs) == _GRAPHS:
             return None
         if self._tape.draws and not extension.module().others_may_draw and other_threads.there_are():
-            return None  # torch would fail in threads that draw meanwhile
+            if not self._has_waited:
+                self._has_waited = True
+                log.info(f"{self._name}: no CUDA graph as long as {_WAITS}")
+            return None
         if not ALONE.acquire(blocking=False):
             return None
         before = None

@@ -59,6 +59,8 @@ class Operation:
     """Code of the user catches its failure."""
     is_required: bool = False
     """It fails where a number is not the one with which the function went its way."""
+    in_inference: bool = field(default_factory=torch.is_inference_mode_enabled)
+    """It was called in inference mode."""
     label: str = ""
     received: Any = None
     """Copy of what other ranks gave, where it waits for them."""

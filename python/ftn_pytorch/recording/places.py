@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 
 from ..system import extension
-from ..values.held import fields_of, shown
+from ..values.held import class_of, fields_of, shown
 from ..values.kinds import base_of
 from .binding import ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
 from .returned import is_same_value
@@ -67,6 +67,8 @@ class Place(Target):
             self.holder.cell_contents = value
         elif self.kind == SLOT:
             object.__setattr__(self.holder, self.key, value)
+        elif (kind := class_of(self.holder)) is not None:
+            type.__setattr__(kind, self.key, value)
         else:
             base_of(type(self.holder)).__setitem__(self.holder, self.key, value)
 

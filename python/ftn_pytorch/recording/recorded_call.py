@@ -133,6 +133,7 @@ class _Observers:
             parts=self._parts(steps, written),
             written_inputs=written_inputs,
             counted_inputs=[place for place, each in enumerate(inputs) if changes_of(each) != self._versions[place]],
+            enters_inference=not torch.is_inference_mode_enabled() and all(step.in_inference for step in steps),
             counts=[tensor for tensor, _ in recorder.counts.values()],
             fixed={slot for made, (source, _, _) in recorder.constants.items() for slot in (made, source)},
             generators=recorder.generators,

@@ -51,6 +51,8 @@ class Tape:
     """Places of those whose memory is written, through whichever tensor."""
     counted_inputs: list[int]
     """Places of those whose version counts that."""
+    enters_inference: bool
+    """All of it is in inference mode, which its caller is not in."""
     counts: list[Any]
     """Tensors out of which a step of an optimizer reads numbers."""
     fixed: set[int]

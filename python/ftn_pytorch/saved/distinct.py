@@ -87,8 +87,8 @@ def _are_other_ways(one: Plain, two: Plain) -> bool:
 
 
 def _comparison(plain: Plain, branch: tuple) -> str:
-    """With numbers by what they are; their places in two recordings may be others."""
-    numbers = [(*each[:1], id(each[1]) if each[0] == "count" else each[1], *each[2:]) for each in plain["numbers"]]
+    """With numbers by what they are, counts by their memory; their places in two recordings may be others."""
+    numbers = [(kind, each.data_ptr() if kind == "count" else each, *more) for kind, each, *more in plain["numbers"]]
     sides = [[(code, numbers[what] if code == NUMBER else what) for code, what in side] for side in branch[1:3]]
     return repr((branch[0], sides))
 

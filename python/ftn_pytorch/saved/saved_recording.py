@@ -133,10 +133,10 @@ class SavedRecording(Checkpoint):
         target = file.resolve(path)
         if not trial.is_on():
             with fair_lock.lock():
-                self._write(target, step)
+                self._write_alone(target, step)
         return target
 
-    def _write(self, path: str, step: int | None) -> None:
+    def _write_alone(self, path: str, step: int | None) -> None:
         self._held.write(path, False, step)
 
     def _read(self, path: str) -> _Read:

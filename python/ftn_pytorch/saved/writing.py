@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from ..checkpoint import archive, file, resumption
-from ..checkpoint.base import Checkpoint, refuse_other_rank
+from ..checkpoint.base import Checkpoint
 from ..checkpoint.capture import Collector
 from ..checkpoint.script import ScriptCheckpoint
 from ..errors import FtnPytorchError
@@ -95,7 +95,7 @@ class Writer:
             archive.write(stream, text, self._arrays, others)
 
         with file.locked(self._path):
-            refuse_other_rank(self._path)
+            file.refuse_other_rank(self._path)
             file.write(
                 self._path,
                 about,

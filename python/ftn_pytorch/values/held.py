@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import gc
 import re
+import weakref
 from collections.abc import Iterator
 from types import CellType
 from typing import Any
@@ -66,9 +67,21 @@ def results_in(cached: Any) -> Iterator[Any]:
     yield from (each for _, each in entries_in(cached))
 
 
+_classes: weakref.WeakValueDictionary[int, type] = weakref.WeakValueDictionary()
+"""Those whose fields were asked for, by the identity of these."""
+
+
 def dict_of_class(kind: type) -> dict[str, Any]:
-    """The fields of a class. What ``vars`` shows of them is no dict, and stands for one."""
-    return next(each for each in gc.get_referents(vars(kind)) if isinstance(each, dict))
+    """The fields of a class, to be read. What ``vars`` shows of them is no dict, and stands for one."""
+    fields = next(each for each in gc.get_referents(vars(kind)) if isinstance(each, dict))
+    _classes[id(fields)] = kind
+    return fields
+
+
+def class_of(fields: dict[Any, Any]) -> type | None:
+    """The class whose ``dict_of_class`` that is, None for another dict. Who writes there without the class leaves
+    Python with a value that it has read before, and that may be gone."""
+    return _classes.get(id(fields))
 
 
 def fields_of(value: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/json_field.hpp"
 #include "base/paths.hpp"
 #include "base/rank.hpp"
 #include "base/replaced_file.hpp"
@@ -23,13 +24,11 @@ namespace {
 void refuse_other_rank(const std::string& file) {
   const std::optional<std::string> own = job();
   if (!own) return;
-  // quotes in its texts are escaped, so these are its keys
-  constexpr std::string_view rank_key = "\"rank_of_job\": ";
   const std::string about = ftr::CheckpointFile::description_of(file);
-  const std::size_t place = about.find(rank_key);
-  if (place == std::string::npos || about.find("\"job\": " + json_text(*own)) == std::string::npos) return;
+  if (concat("\"", json_field(about, "job"), "\"") != json_text(*own)) return;
+  const std::string_view told = json_field(about, "rank_of_job");
   int writer = rank().number;
-  std::from_chars(about.data() + place + rank_key.size(), about.data() + about.size(), writer);
+  std::from_chars(told.data(), told.data() + told.size(), writer);
   if (writer != rank().number)
     fail(FPT_ERR_LOCKED, file, " was written by rank ", writer, " of this job, and this is rank ", rank().number,
          ": give each rank a name of its own by writing %r for the rank, or write on one rank");

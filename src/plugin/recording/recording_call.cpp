@@ -2,6 +2,7 @@
 #include "plugin/recording/recording_call.hpp"
 
 #include "arrays/policy.hpp"
+#include "ftr/memory.hpp"
 #include "plugin/direct_answer.hpp"
 #include "plugin/scalars.hpp"
 
@@ -53,8 +54,9 @@ void RecordedCall::add(Inputs arguments, const char* what) {
     const fpt_arg& arg = arguments.args[i];
     const bool is_array = !is_value(arg);
     c10::IValue value = is_array ? c10::IValue(frame_->tensor(settings_, arg, what, i)) : value_of(arg);
-    call_.add({std::move(value), arg.name});
-    arguments_.push_back({&arg, what, i, is_array && frame_->is_own_copy()});
+    const bool may_change = arg.access == FPT_OUT || arg.handle != 0 || (is_array && frame_->is_own_copy());
+    call_.add({std::move(value), arg.name, !may_change});
+    arguments_.push_back({&arg, what, i});
   }
 }
 
@@ -65,12 +67,18 @@ void RecordedCall::run(ftr::State& state, const ftr::CallSettings& settings) {
   call_.run(state, settings);
 }
 
-/// What the recording writes to must be described so.
+/// What the recording writes to must be described so, at least by another argument that has the same memory.
 void RecordedCall::require_writable() const {
-  for (const std::size_t place : call_.written()) {
-    const Argument& given = arguments_[place];
-    if (given.arg->access != FPT_OUT && given.arg->handle == 0 && !given.is_own_copy)
-      refuse_change(argument_label(given.what, given.index, *given.arg), label_, "model");
+  const std::vector<std::size_t> written = call_.written();
+  for (const std::size_t place : written) {
+    const ftr::Given& given = call_.given(place);
+    const auto writes_it = [&](std::size_t other) {
+      const ftr::Given& another = call_.given(other);
+      return !another.is_read_only && ftr::may_overlap(another.value.toTensor(), given.value.toTensor());
+    };
+    if (given.is_read_only && std::none_of(written.begin(), written.end(), writes_it))
+      refuse_change(argument_label(arguments_[place].what, arguments_[place].index, *arguments_[place].arg), label_,
+                    "model");
   }
 }
 

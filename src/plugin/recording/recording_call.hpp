@@ -50,7 +50,6 @@ class RecordedCall {
     const fpt_arg* arg;
     const char* what;
     int32_t index;  // among inputs or targets
-    bool is_own_copy;
   };
 
   void add(Inputs arguments, const char* what);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/json_field.hpp"
 #include "ftr/holes.hpp"
 #include "ftr/plain_values.hpp"
 #include "plugin/direct_answer.hpp"
@@ -27,12 +28,11 @@ constexpr const char* get_function = "ftn_pytorch_get";
 constexpr const char* parameters_function = "ftn_pytorch_parameters";
 constexpr double seconds_for_ranks = 1800;  // as TIMEOUT of ranks/communicator.py
 
-/// The step that a description begins with; -1 for a file without.
+/// The step that a description tells; -1 for a file without.
 int64_t step_in(std::string_view description) {
-  constexpr std::string_view start = "{\"step\": ";
+  const std::string_view told = json_field(description, "step");
   int64_t step = -1;
-  if (description.substr(0, start.size()) == start)
-    std::from_chars(description.data() + start.size(), description.data() + description.size(), step);
+  std::from_chars(told.data(), told.data() + told.size(), step);
   return step;
 }
 

@@ -13,7 +13,7 @@ STEPS = 20
 
 runner = open_runner(str(Path(__file__).with_name("recorded_closure.py")), {"record": True}, {})
 train, forward = (runner.bind(name, 0)[0] for name in ("ftn_pytorch_train", "ftn_pytorch_forward"))
-others = {name: runner.find(name) for name in ("moments", "parts", "halve")}
+others = {name: runner.find(name) for name in ("moments", "parts", "halve", "shared")}
 generator = torch.Generator().manual_seed(5)
 x, target = torch.randn(32, 16, generator=generator), torch.randn(32, 4, generator=generator)
 for rows in ROWS:
@@ -23,6 +23,8 @@ for rows in ROWS:
         others["moments"](x[:rows], 2)
         others["parts"](x[:rows])
         others["halve"](x[:rows].clone())
+        both = x[:rows].clone()
+        others["shared"](both[:], both[:])  # two tensors over one array
 recorded = {"ftn_pytorch_train": train, "ftn_pytorch_forward": forward, **others}
 for name, function in recorded.items():
     assert len(function.recording.tapes()) == len(ROWS), f"{name}: {function.recording.obstacle}"
