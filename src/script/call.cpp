@@ -261,8 +261,8 @@ void Call::throw_failure() {
   Ref failure = take_exception();
   const bool is_value_error = PyErr_GivenExceptionMatches(failure.get(), PyExc_ValueError) != 0;
   const bool is_type_error = PyErr_GivenExceptionMatches(failure.get(), PyExc_TypeError) != 0;
-  // raised by the call itself: the check of the first call says more about it
-  if (is_type_error && !Ref(PyException_GetTraceback(failure.get()))) check_first_call();
+  // the check of the first call says more about arguments that do not fit, also behind what wraps the function
+  if (is_type_error) check_first_call();
   set_exception(std::move(failure));
   try {
     throw_python_error(concat(function_.name, " of ", script_.name));
