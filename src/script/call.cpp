@@ -242,8 +242,10 @@ Ref Call::invoke_other(int32_t listed) {
   }
   // held here: what Python runs before the call may let another thread call the function by other names
   const Ref names = has_keywords ? keyword_names() : Ref();
-  if (function_.calls == 0) check_first_call();
+  const bool is_first = function_.calls == 0;
+  if (is_first) check_first_call();
   Ref result = vectorcall(names.get());
+  if (is_first) register_exit_handler();  // torch makes objects of a thread when a function of it is first used
   if (watches_) check_inputs_unmodified();
   if (more_) check_copies_unmodified();
   return result;
