@@ -53,14 +53,19 @@ def did_you_mean(found: str, valid: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def missing_package(what: str, failure: object, *packages: str) -> FtnPytorchError:
-    """IMPORT: ``what`` needs packages, as pip calls them, that cannot be imported; ``failure`` is why."""
+def pip_install(*packages: str) -> str:
+    """The command for a shell that installs packages for this Python."""
     import shlex
 
+    return shlex.join([sys.executable, "-m", "pip", "install", *packages])
+
+
+def missing_package(what: str, failure: object, *packages: str) -> FtnPytorchError:
+    """IMPORT: ``what`` needs packages, as pip calls them, that cannot be imported; ``failure`` is why."""
     return FtnPytorchError(
         "IMPORT",
         f"{what} needs {', '.join(packages)}, which cannot be imported ({failure}). Install with\n"
-        f"  {sys.executable} -m pip install {shlex.join(packages)}",
+        f"  {pip_install(*packages)}",
     )
 
 

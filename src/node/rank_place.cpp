@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/threads.hpp"
@@ -92,7 +93,9 @@ RankPlace RankPlace::read(SegmentReader& reader) {
   return place;
 }
 
-void RankPlace::enter() const {
+void RankPlace::enter(const std::vector<std::string>& before) {
+  for (std::string& each : variables_of_process())
+    if (std::find(before.begin(), before.end(), each) == before.end()) variables.push_back(std::move(each));
   clearenv();
   for (const std::string& each : variables) {
     const std::size_t name = each.find('=');

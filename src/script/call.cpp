@@ -242,8 +242,10 @@ Ref Call::invoke_other(int32_t listed) {
   }
   // held here: what Python runs before the call may let another thread call the function by other names
   const Ref names = has_keywords ? keyword_names() : Ref();
-  if (function_.calls == 0) check_first_call();
+  const bool is_first = function_.calls == 0;
+  if (is_first) check_first_call();
   Ref result = vectorcall(names.get());
+  if (is_first) register_exit_handler();  // torch makes objects of a thread when a function of it is first used
   if (watches_) check_inputs_unmodified();
   if (more_) check_copies_unmodified();
   return result;
@@ -261,8 +263,8 @@ void Call::throw_failure() {
   Ref failure = take_exception();
   const bool is_value_error = PyErr_GivenExceptionMatches(failure.get(), PyExc_ValueError) != 0;
   const bool is_type_error = PyErr_GivenExceptionMatches(failure.get(), PyExc_TypeError) != 0;
-  // raised by the call itself: the check of the first call says more about it
-  if (is_type_error && !Ref(PyException_GetTraceback(failure.get()))) check_first_call();
+  // the check of the first call says more about arguments that do not fit, also behind what wraps the function
+  if (is_type_error) check_first_call();
   set_exception(std::move(failure));
   try {
     throw_python_error(concat(function_.name, " of ", script_.name));

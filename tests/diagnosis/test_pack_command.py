@@ -88,10 +88,12 @@ def test_a_python_that_the_program_has_started_is_left_alone(command, build_dir,
 
 
 def test_calls_are_made_where_arrays_are_known(pack, tmp_path):
-    late = tmp_path / "late.py"
+    late = tmp_path / "too late.py"
     late.write_text(LATE)
-    file = tmp_path / "late.pack"
-    assert "of a load and no call: give --input, or declare ftn_pytorch_shapes" in pack(late).stdout
+    file = tmp_path / "too late.pack"
+    told = pack(late).stdout
+    assert "of a load and no call: give --input, or declare ftn_pytorch_shapes" in told
+    assert told.endswith(f"\nexport FTN_PYTORCH_PACK='{file}'\n"), "for a shell"
     assert b"colorsys.py" not in file.read_bytes()
     refused = pack(late, code=2)
     assert "FTN_PYTORCH_ERR_FILE" in refused.stderr and "is there already: name the file" in refused.stderr

@@ -78,6 +78,8 @@ program test_end
    case ("busy_threads")
       call model%call("starts_threads")
       stop 6
+   case ("shared")
+      call model%call("shares")
    case ("procedure", "open_scope")
       call torch_register("twice", twice)
       call scope%begin("at the end")

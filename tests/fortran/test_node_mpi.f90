@@ -105,6 +105,9 @@ contains
       call results%scalar(1, name)
       call get_environment_variable("OMPI_COMM_WORLD_RANK", value)
       call expect(name == value .or. name == "none", "the environment of the rank")
+      call model%call("environment", [torch_in("SET_BY_THE_SCRIPT")], results)
+      call results%scalar(1, name)
+      call expect(name == "kept", "what the script has set while it was loaded")
       y = -1
       call model%call("in_place", [torch_out(x)])
       call expect(abs(x(1, 1) - (1.1 + rank)) < 1e-5, "an input that the script changes")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -190,7 +191,7 @@ def test_our_own_sources() -> None:
     assert sum(file.read_text().count("torch_in(") for file in files) > 100
 
 
-@pytest.mark.parametrize(("name", "content"), [("closure.py", b"y = torch_in(2*x)\n"), ("net.pt", b"PK\3\4\0\0")])
+@pytest.mark.parametrize(("name", "content"), [("my closure.py", b"y = torch_in(2*x)\n"), ("net.pt", b"PK\3\4\0\0")])
 def test_what_is_no_fortran_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes
 ) -> None:
@@ -200,7 +201,7 @@ def test_what_is_no_fortran_is_told(
     told = capsys.readouterr()
     assert told.out == ""
     assert f"lint: FTN_PYTORCH_ERR_ARGUMENT: {tmp_path / name} is no Fortran" in told.err
-    assert f"python -m ftn_pytorch check {tmp_path / name}" in told.err
+    assert f"python -m ftn_pytorch check {shlex.quote(str(tmp_path / name))}" in told.err
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,12 @@ def test_missing_directory_is_told(fails, tmp_path):
         program.load(str(tmp_path / "nowhere" / "model.py"))
 
 
+def test_link_to_nowhere_is_told(fails, tmp_path):
+    (tmp_path / "model.py").symlink_to("gone.py")
+    with fails("FILE", "model.py does not exist: it is a link to 'gone.py', which is not there"):
+        program.load(str(tmp_path / "model.py"))
+
+
 def test_directory_is_no_file(fails, tmp_path):
     with fails("FILE", "is a directory"):
         program.load(str(tmp_path))

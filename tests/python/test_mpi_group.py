@@ -87,9 +87,42 @@ OPERATIONS = """
     end("done")
 """
 
+PARTS = """
+    some, everyone = [distributed.new_group(ranks) for ranks in ([0, 1], range(size))]
+    for group in [some, everyone] if rank < 2 else [everyone]:
+        mean = (distributed.get_world_size(group) - 1) / 2
+        x, weight = torch.full((2,), float(rank)), torch.nn.Parameter(torch.ones(2))
+        distributed.all_reduce(x, ReduceOp.AVG, group)
+        weight.grad = torch.full((2,), float(rank))
+        average_gradients([weight], group=group)
+        assert x.tolist() == weight.grad.tolist() == [mean] * 2
+    end("done")
+"""
+
 
 def test_all_operations(tmp_path, mpi_name):
     assert run(4, tmp_path, GROUP + OPERATIONS, mpi_name) == ["done"] * 4
+
+
+def test_ranks_may_have_other_numbers_of_groups(tmp_path, mpi_name):
+    assert run(4, tmp_path, GROUP + PARTS, mpi_name) == ["done"] * 4
+
+
+TWO_COMMUNICATORS = """
+    part = ours.part([0, 1]) if rank < 2 else None
+    some = communicator.opened(part.handle) if part else None
+    for mine in [some, ours] if some else [ours]:
+        weight = torch.nn.Parameter(torch.ones(2))
+        weight.grad = torch.full((2,), float(rank))
+        with communicator.of_module(mine):
+            average_gradients([weight])
+        assert weight.grad.tolist() == [(mine.size - 1) / 2] * 2
+    end("done")
+"""
+
+
+def test_some_ranks_train_a_network_that_others_do_not_know(tmp_path, mpi_name):
+    assert run(4, tmp_path, TWO_COMMUNICATORS, mpi_name) == ["done"] * 4
 
 
 TRAINING = """

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, pip_install
 from ..system import files, installation
 
 _FILES = ("*.so", "libftn_pytorch_direct.torch")
@@ -58,7 +58,7 @@ def run(chosen: argparse.Namespace) -> int:
             "was built with CMake, " + installation.direct_cure(),
         )
     if importlib.util.find_spec("torch") is None:
-        raise FtnPytorchError("IMPORT", f"{sys.executable} has no torch: {sys.executable} -m pip install torch")
+        raise FtnPytorchError("IMPORT", f"{sys.executable} has no torch: {pip_install('torch')}")
     folder = Path(chosen.into or os.environ.get(installation.EXTENSIONS) or os.path.dirname(installation.library()))
     _require_place(folder)
     cmake = _program("cmake", "cmake")
@@ -115,7 +115,7 @@ def _program(name: str, package: str) -> str:
     beside = Path(sys.executable).parent / name
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
     if found is None:
-        raise FtnPytorchError("FILE", f"there is no {name}: {sys.executable} -m pip install {package}")
+        raise FtnPytorchError("FILE", f"there is no {name}: {pip_install(package)}")
     return found
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -70,8 +71,8 @@ def _source(file: Path) -> bytes:
     if file.suffix == ".py" or b"\0" in content:
         raise FtnPytorchError(
             "ARGUMENT",
-            f"{file} is no Fortran, and lint reads Fortran sources only. python -m ftn_pytorch check {file} calls the "
-            "functions of a script, or of a saved model, as a Fortran program would",
+            f"{file} is no Fortran, and lint reads Fortran sources only. python -m ftn_pytorch check "
+            f"{shlex.quote(str(file))} calls the functions of a script, or a saved model, as a Fortran program would",
         )
     return content
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 
 from ..script import loading
@@ -41,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
     with files.replaced(output) as stream:
         size = packed.write(stream, script)
     print(f"{output}: {len(packed.modules):,} modules, {size:,} bytes, of a load and {called}")
-    print(f"export {pack.VARIABLE}={output}")
+    print(f"export {pack.VARIABLE}={shlex.quote(str(output))}")
     return 0
 
 

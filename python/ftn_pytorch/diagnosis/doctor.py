@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import struct
 import sys
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..errors import FtnPytorchError, summary
+from ..errors import FtnPytorchError, pip_install, summary
 from ..system import installation, launcher, pack, private_names, process, shared_gpu, variables
 from ..tensors.device import describe_torch
 from . import direct_path, program_libraries
@@ -48,7 +49,7 @@ def findings(info: Mapping[str, Any]) -> list[Finding]:
     torch, finding = _package("torch", _SCRIPTS_NEED, "python -m pip install torch")
     found.append(finding)
     if numpy is None and torch is None:
-        cure = f"{sys.executable} -m pip install torch numpy"
+        cure = pip_install("torch", "numpy")
         found.append(Finding("arrays", WRONG, "neither numpy nor torch can be used", cure, "IMPORT"))
     found += direct_path.findings(known, core, torch)
     if torch is not None:
@@ -128,7 +129,8 @@ def _choice() -> Finding:
     if installation.is_wheel():
         return Finding("chosen by", OK, "programs take this Python, too: their library lies in its environment")
     text = "this command; programs take the Python of the build, since no variable names another"
-    return Finding("chosen by", NOTE, text, f"export FTN_PYTORCH_PYTHON={sys.executable} to make them take this one")
+    export = f"export FTN_PYTORCH_PYTHON={shlex.quote(sys.executable)}"
+    return Finding("chosen by", NOTE, text, f"{export} to make them take this one")
 
 
 def _library(core: str) -> Iterator[Finding]:

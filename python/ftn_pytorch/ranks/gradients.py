@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterable, Set
 from typing import Any
 
@@ -17,7 +18,7 @@ _LEAST = 1e-12
 
 # By the first parameter of what is averaged: group, shapes and types of the parameters, and the calls with them.
 _agreed: Any = None
-_networks = 0
+_networks: Any = weakref.WeakKeyDictionary()
 
 
 class _Calls:
@@ -151,7 +152,7 @@ def _calls_of_mpi(network: Any, parameters: list[Any]) -> sums.CallsOfMpi | None
     if ours is None or not all(each.is_cpu for each in parameters):
         return None
     _require_same(network, parameters, described, lambda text: ours.gather(text, purpose=_NAME))
-    found = of_network["MPI", described] = sums.CallsOfMpi(ours, _next_network())
+    found = of_network["MPI", described] = sums.CallsOfMpi(ours, _next_network(ours))
     return _noted(found)
 
 
@@ -170,7 +171,7 @@ def _calls(network: Any, parameters: list[Any], group: Any) -> _Calls | None:
     key = (group.group_name, described)
     if key not in known:
         _require_same(network, parameters, described, lambda text: process_group.gather(text, group, _NAME))
-        first = _next_network() * sums.OFFSET
+        first = _next_network(group) * sums.OFFSET
         known[key] = _Calls(group, parameters[0].device, first) if group.size() > 1 and parameters else None
     calls = known[key]
     if calls is not None:
@@ -197,10 +198,10 @@ def _described(parameters: list[Any]) -> tuple[Any, ...]:
     )
 
 
-def _next_network() -> int:
-    global _networks
-    _networks += 1
-    return _networks
+def _next_network(ranks: Any) -> int:
+    """Of those that a communicator or a group averages: its ranks need not know of others that one of them is in."""
+    _networks[ranks] = _networks.get(ranks, 0) + 1
+    return _networks[ranks]
 
 
 def _require_same(

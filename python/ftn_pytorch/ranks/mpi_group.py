@@ -7,7 +7,6 @@ returns. Tensors are summed in host memory. Imported where such a group is made:
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,8 +21,8 @@ from . import failed_calls, sums
 from .communicator import Communicator
 from .mpi import BACKEND
 
-_numbers = itertools.count(-1, -1)
-"""Of the groups, whose operations are counted as averages of a network are; those have numbers from 1 on."""
+_OPERATIONS_OF_GROUP = -1
+"""They are counted as averages of a network are, whose numbers begin with 1. A group has a communicator of its own."""
 _worlds: list[Communicator] = []
 
 
@@ -41,7 +40,7 @@ class MpiGroup(_ProcessGroup):
     def __init__(self, ours: Communicator, world: Communicator, name: str) -> None:
         super().__init__(ours.rank, ours.size)
         self._ours, self._world, self._name = ours, world, name
-        self._calls = sums.CallsOfMpi(ours, next(_numbers))
+        self._calls = sums.CallsOfMpi(ours, _OPERATIONS_OF_GROUP)
 
     def getBackendName(self) -> str:
         return BACKEND

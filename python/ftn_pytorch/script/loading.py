@@ -67,6 +67,8 @@ def _similar(file: str, path: str) -> str:
     hint = "" if os.path.isabs(file) else f" (the name was {file!r}, relative to the working directory)"
     if not os.path.isdir(folder):
         return f"{hint}; there is no directory {folder} either"
+    if os.path.islink(path):
+        return f"{hint}: it is a link to {os.readlink(path)!r}, which is not there"
     neighbours: list[str] = []
     with contextlib.suppress(OSError):
         neighbours = [entry for entry in os.listdir(folder) if "." in entry]  # no programs

@@ -172,10 +172,10 @@ class Pack:
         return FtnPytorchError(status, f"{VARIABLE} is {self.file!r}: {text}. {self._advice()}")
 
     def _advice(self) -> str:
-        return (
-            f"Make it again: python -m ftn_pytorch pack {self.script or 'SCRIPT'} --output {self.file}; or unset "
-            f"{VARIABLE}"
-        )
+        import shlex
+
+        command = shlex.join(["python", "-m", "ftn_pytorch", "pack", self.script or "SCRIPT", "--output", self.file])
+        return f"Make it again: {command}; or unset {VARIABLE}"
 
     def close(self) -> None:
         """Of a pack that is not used, or not any more."""

@@ -256,6 +256,21 @@ TEST_F(CallTest, ASignatureThatDoesNotFitIsToldBeforeTheFunctionRuns) {
   EXPECT_FAILS(script().call("shape", {in(1.0), in(2.0)}), FPT_ERR_SIGNATURE, "shape");
 }
 
+TEST(CallFailure, OfArgumentsThatDoNotFitIsToldInLaterCallsOfADecoratedFunctionToo) {
+  const Script script(R"(
+import torch
+@torch.no_grad()
+def adds(x, y): return x + y
+def fails(x): return x + "a"
+)");
+  std::vector<float> x(2);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_OK(script.call("adds", {in(x), in(x)}));
+    EXPECT_FAILS(script.call("adds", {in(x)}), FPT_ERR_SIGNATURE, "defines adds(x, y)");
+    EXPECT_FAILS(script.call("fails", {in(x)}), FPT_ERR_PYTHON, "TypeError");
+  }
+}
+
 TEST(CallFailure, EndsWithWhatArrived) {
   const Script script("import torch\ndef fails(x, n=1, *, out=None): return x @ torch.ones(3, 1)");
   std::vector<float> values(30), result(10);

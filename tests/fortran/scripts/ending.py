@@ -23,6 +23,17 @@ def joins():
     torch.distributed.all_reduce(torch.ones(1))
 
 
+def shares():
+    """What torch makes for this thread when it first computes with such a tensor is an object of Python."""
+    from torch.distributed import HashStore, init_process_group
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, distribute_tensor
+
+    init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+    x = distribute_tensor(torch.ones(3), init_device_mesh("cpu", (1,)), [Replicate()])
+    assert (x + x).full_tensor().tolist() == [2.0] * 3
+
+
 def fails():
     raise ValueError("of this rank alone")
 
