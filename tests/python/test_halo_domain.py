@@ -113,6 +113,12 @@ def test_numbers_of_a_host_are_taken():
     assert Exchange(i4(2, 3), numpy.int32(1), grid=i4(1, 1)).width == (1, 1)
 
 
+def test_one_number_is_enough_for_one_axis():
+    got = Exchange(3, 1, start=0, extent=3, boundary="periodic")(torch.tensor([1.0, 2.0, 3.0]))
+    assert got.tolist() == [3.0, 1.0, 2.0, 3.0, 1.0]
+    assert Exchange(3, 1, grid=1).shape == (3,)
+
+
 def test_a_domain_that_makes_no_sense_is_refused():
     refused("ARGUMENT", "1.5 is no number of cells", Exchange, (3, 4), 1.5)
     refused("ARGUMENT", "4.7 is no number of cells", Exchange, (4.7, 4), 1)

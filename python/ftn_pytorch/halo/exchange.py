@@ -41,17 +41,17 @@ class Exchange:
 
     def __init__(
         self,
-        shape: Sequence[int],
+        shape: int | Sequence[int],
         width: int | Sequence[int],
         *,
-        grid: Sequence[int] | None = None,
-        start: Sequence[int] | None = None,
-        extent: Sequence[int] | None = None,
+        grid: int | Sequence[int] | None = None,
+        start: int | Sequence[int] | None = None,
+        extent: int | Sequence[int] | None = None,
         boundary: Any = domain.CLOSED,
         at: str = "T",
     ) -> None:
-        self.shape = tuple(map(_whole, shape))
-        grid, start, extent = (None if given is None else list(map(_whole, given)) for given in (grid, start, extent))
+        self.shape = tuple(_wholes(shape))
+        grid, start, extent = (None if given is None else _wholes(given) for given in (grid, start, extent))
         axes = len(self.shape)
         self.width = tuple(map(_whole, width if isinstance(width, Iterable) else [width] * axes))
         ours = neighbours.usable_communicator(NAME)
@@ -175,6 +175,11 @@ def _whole(number: Any) -> int:
     if int(number) != number:
         raise FtnPytorchError("ARGUMENT", f"{NAME}: {number} is no number of cells or ranks")
     return int(number)
+
+
+def _wholes(given: Any) -> list[int]:
+    """A number for each axis; one alone for a single axis."""
+    return [_whole(each) for each in (given if isinstance(given, Iterable) else [given])]
 
 
 def _boxes(everyone: Sequence[dict[str, Any]]) -> list[Box]:
