@@ -78,31 +78,6 @@ def test_modes_have_recordings_of_their_own():
     assert torch.equal(torch.vmap(apply)(x), net(x))
 
 
-@pytest.mark.parametrize("is_around", [False, True])
-def test_tensors_of_inference_mode_are_such_in_each_call(is_around):
-    """What the function returns, and what it leaves in a name, which it is given in the next call."""
-
-    class Cell:
-        state = torch.zeros(3)
-        calls = itertools.count()
-
-    @torch.inference_mode()
-    def function(x):
-        next(Cell.calls)
-        Cell.state = x + Cell.state * 0.5
-        return Cell.state * 2
-
-    apply = recorded(function, ignore=["Cell.calls"])
-    for number in range(20):
-        with torch.inference_mode(is_around):
-            result = apply(torch.full((3,), float(number)))
-        assert result.is_inference() and Cell.state.is_inference(), number
-        if number == 9:
-            begun = next(Cell.calls)
-    assert apply.recording.is_ready, apply.recording.obstacle
-    assert next(Cell.calls) == begun + 1, "each call is given what a recording holds for"
-
-
 def test_inputs_that_are_written_count_as_changed():
     @recorded
     def double(x):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Containers of a call: nothing is written where a recording has no room, and results are what the function makes."""
+"""What a call is given, returns and leaves in names: nothing is written where a recording has no room, and results are
+what the function makes."""
 
 import contextlib
+import itertools
 import sys
 
 import pytest
@@ -92,3 +94,58 @@ def test_a_function_that_looks_for_an_absent_module_is_not_recorded():
         for _ in range(12):
             doubled(torch.ones(3))
     assert not doubled.recording.is_ready
+
+
+@pytest.mark.parametrize("is_switched", [False, True])
+def test_attributes_of_a_class_that_a_run_leaves_are_seen_by_all(is_switched):
+    """Python keeps what it has read of a class until somebody tells the class that it is another one."""
+
+    class Cell:
+        state = torch.zeros(3)
+        is_new = True
+
+    class Inner(Cell):
+        pass
+
+    def step(x):
+        if is_switched:
+            Cell.is_new = False
+        else:
+            Cell.state = x + Inner.state * 0.5
+        return x * 2
+
+    found, inner = [], Inner()
+    for way in (lambda function: function, recorded):
+        apply, Cell.state = way(step), torch.zeros(3)
+        for number in range(20):
+            Cell.is_new = True
+            seen = [Cell.is_new, inner.is_new, Inner.state.tolist()]
+            apply(torch.full((3,), float(number)))
+            found.append([*seen, Cell.is_new, inner.is_new, Inner.is_new, *(e.state.tolist() for e in (Cell, inner))])
+    assert apply.recording.is_ready, apply.recording.obstacle
+    assert found[:20] == found[20:]
+
+
+@pytest.mark.parametrize("is_around", [False, True])
+def test_tensors_of_inference_mode_are_such_in_each_call(is_around):
+    """What the function returns, and what it leaves in a name, which it is given in the next call."""
+
+    class Cell:
+        state = torch.zeros(3)
+        calls = itertools.count()
+
+    @torch.inference_mode()
+    def function(x):
+        next(Cell.calls)
+        Cell.state = x + Cell.state * 0.5
+        return Cell.state * 2
+
+    apply = recorded(function, ignore=["Cell.calls"])
+    for number in range(20):
+        with torch.inference_mode(is_around):
+            result = apply(torch.full((3,), float(number)))
+        assert result.is_inference() and Cell.state.is_inference(), number
+        if number == 9:
+            begun = next(Cell.calls)
+    assert apply.recording.is_ready, apply.recording.obstacle
+    assert next(Cell.calls) == begun + 1, "each call is given what a recording holds for"

@@ -65,33 +65,3 @@ def test_gradients_after_an_operator_that_fails_late():
     (gradients, mean), (expected, same) = run(recorded), run(lambda function: function)
     assert torch.equal(mean, same)
     assert [each is None for each in gradients] == [each is None for each in expected]
-
-
-@pytest.mark.parametrize("is_switched", [False, True])
-def test_attributes_of_a_class_that_a_run_leaves_are_seen_by_all(is_switched):
-    """Python keeps what it has read of a class until somebody tells the class that it is another one."""
-
-    class Cell:
-        state = torch.zeros(3)
-        is_new = True
-
-    class Inner(Cell):
-        pass
-
-    def step(x):
-        if is_switched:
-            Cell.is_new = False
-        else:
-            Cell.state = x + Inner.state * 0.5
-        return x * 2
-
-    found, inner = [], Inner()
-    for record in (lambda function: function, recorded):
-        apply, Cell.state = record(step), torch.zeros(3)
-        for number in range(20):
-            Cell.is_new = True
-            seen = [Cell.is_new, inner.is_new, Inner.state.tolist()]
-            apply(torch.full((3,), float(number)))
-            found.append([*seen, Cell.is_new, inner.is_new, Inner.is_new, *(e.state.tolist() for e in (Cell, inner))])
-    assert apply.recording.is_ready, apply.recording.obstacle
-    assert found[:20] == found[20:]

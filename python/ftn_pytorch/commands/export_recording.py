@@ -185,7 +185,8 @@ class _Export:
                 given = self._examples(name, (self._sizes or self._any)[0])
             self._runner.find(self._names[name])(*given)
             found.append(self._before.copied())
-        for key in found[0].keys() & found[1].keys():
+        # what the first step has made is told before what follows from it
+        for key in sorted(found[0].keys() & found[1].keys(), key=lambda key: (self._before.had(key), key)):
             if not is_same(found[0][key], found[1][key], 0):
                 raise FtnPytorchError(
                     "HOOK",
@@ -340,6 +341,10 @@ class _State:
         """Copies of them."""
         return {name: each.clone() for name, each in self.present().items()}
 
+    def had(self, name: str) -> bool:
+        """Whether a tensor was there before the first step."""
+        return name in self._copies
+
     def put_back(self, is_new: bool = False) -> None:
         """What has come since is as before the first step: sums are zero, and products are one. ``is_new``: optimizers
         without a state at first have none again.
@@ -349,7 +354,7 @@ class _State:
             self._clear()
         with torch.no_grad():
             for name, tensor in self.present().items():
-                if name in self._copies:
+                if self.had(name):
                     tensor.copy_(self._copies[name])
                 else:
                     tensor.fill_(name in self._products)
