@@ -19,26 +19,25 @@
 #define LOGICAL(bits) CFI_type_int_least##bits##_t
 #endif
 
+/* Kinds of arrays, as fpt_kinds.fypp and the compiler call them. */
+#define KINDS(ROW)                                  \
+  ROW(r32, CFI_type_float, FPT_FLOAT32)             \
+  ROW(r64, CFI_type_double, FPT_FLOAT64)            \
+  ROW(i8, CFI_type_int8_t, FPT_INT8)                \
+  ROW(i16, CFI_type_int16_t, FPT_INT16)             \
+  ROW(i32, CFI_type_int32_t, FPT_INT32)             \
+  ROW(i64, CFI_type_int64_t, FPT_INT64)             \
+  ROW(c32, CFI_type_float_Complex, FPT_COMPLEX64)   \
+  ROW(c64, CFI_type_double_Complex, FPT_COMPLEX128) \
+  ROW(l8, CFI_type_Bool, FPT_BOOL)
+
+#define CASE(kind, type, dtype) \
+  case type:                    \
+    return dtype;
+
 static int32_t dtype_of(CFI_type_t type) {
   switch (type) {
-    case CFI_type_int8_t:
-      return FPT_INT8;
-    case CFI_type_int16_t:
-      return FPT_INT16;
-    case CFI_type_int32_t:
-      return FPT_INT32;
-    case CFI_type_int64_t:
-      return FPT_INT64;
-    case CFI_type_float:
-      return FPT_FLOAT32;
-    case CFI_type_double:
-      return FPT_FLOAT64;
-    case CFI_type_float_Complex:
-      return FPT_COMPLEX64;
-    case CFI_type_double_Complex:
-      return FPT_COMPLEX128;
-    case CFI_type_Bool:
-      return FPT_BOOL;
+    KINDS(CASE)
     case CFI_type_char:
       return FPT_TEXT;
 #ifdef LOGICAL
@@ -179,17 +178,9 @@ static fpt_status point(CFI_cdesc_t *pointer, void *data, const int64_t extents[
 }
 
 /* One name per type, because compilers compare the Fortran interfaces of one name with each other. */
-#define POINT(function)                                                                                     \
-  fpt_status function(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[]) { \
-    return point(pointer, data, extents, strides);                                                          \
+#define POINT(kind, type, dtype)                                                                                    \
+  fpt_status fpt_point_##kind(CFI_cdesc_t *pointer, void *data, const int64_t extents[], const int64_t strides[]) { \
+    return point(pointer, data, extents, strides);                                                                  \
   }
 
-POINT(fpt_point_r32)
-POINT(fpt_point_r64)
-POINT(fpt_point_i8)
-POINT(fpt_point_i16)
-POINT(fpt_point_i32)
-POINT(fpt_point_i64)
-POINT(fpt_point_c32)
-POINT(fpt_point_c64)
-POINT(fpt_point_l8)
+KINDS(POINT)

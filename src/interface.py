@@ -160,6 +160,11 @@ sections = {
 """Functions by the headings above them."""
 
 
+_dtypes = (Path(__file__).parent / "arrays" / "dtype.hpp").read_text()
+dtype_names = re.findall(r'^ +\{\d+, "(\w+)"', _dtypes, re.MULTILINE)
+"""Of element types, in the order of their constants."""
+
+
 def fortran_name(status: Constant) -> str:
     """FPT_ERR_SHAPE as programs know it."""
     return status.name.replace("FPT_", "FTN_PYTORCH_", 1)

@@ -31,7 +31,7 @@ struct Args {
 
 /// Memory from the C allocator, which DLPack deleters can release on any thread.
 struct FreeDeleter {
-  void operator()(void* memory) const noexcept;
+  FPT_API void operator()(void* memory) const noexcept;
 };
 using Storage = std::unique_ptr<void, FreeDeleter>;
 
@@ -48,29 +48,29 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
 /// The same for contiguous memory of a type that has the name `dtype`.
 fpt_status describe_memory(fpt_arg& arg, void* data, std::string_view dtype, int32_t rank, const int64_t* extents,
                            int32_t access);
-fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t access);
-fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length);
+FPT_API fpt_status describe_text(fpt_arg& arg, const char* text, int64_t length, int32_t access);
+FPT_API fpt_status name_arg(fpt_arg& arg, const char* name, int64_t length);
 
 /// The memory an argument describes. Only for arguments that are arrays, or scalars passed by reference.
-Array array_of(const fpt_arg& arg) noexcept;
+FPT_API Array array_of(const fpt_arg& arg) noexcept;
 
 /// The same with the place of the memory, for which the driver of CUDA may be asked.
-Array placed_array_of(const fpt_arg& arg) noexcept;
+FPT_API Array placed_array_of(const fpt_arg& arg) noexcept;
 
 /// An argument that describes memory which is there for the asking: an output.
-fpt_arg argument_of(const Array& array) noexcept;
+FPT_API fpt_arg argument_of(const Array& array) noexcept;
 
 /// The text of an argument of type FPT_TEXT; lives as long as the argument and its text_owner() do.
-std::string_view text_of(const fpt_arg& arg) noexcept;
+FPT_API std::string_view text_of(const fpt_arg& arg) noexcept;
 
 /// "input 2 (\"dt\")" with a name, "input 2" without; `index` from 0.
-std::string argument_label(const char* what, int32_t index, const fpt_arg& arg);
+FPT_API std::string argument_label(const char* what, int32_t index, const fpt_arg& arg);
 
 /// Throw what was wrong when the argument was described. `what` names it in the text: "input 2 (\"dt\")".
-void require_described(const fpt_arg& arg, const std::string& what);
+FPT_API void require_described(const fpt_arg& arg, const std::string& what);
 
 /// Take over the storage of a torch_copy argument; empty for every other argument. FPT_ERR_FREED if it was taken.
-Storage claim_copy(const fpt_arg& arg);
+FPT_API Storage claim_copy(const fpt_arg& arg);
 
 /// FPT_ERR_ARGUMENT for a negative number of arguments, or for none where some are announced.
 inline void require_arguments(Args args) {

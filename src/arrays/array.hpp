@@ -41,19 +41,19 @@ inline void hand_out_memory(const Array& array, void** data, int64_t* extents, i
   }
 }
 
-int64_t element_count(const Array& array) noexcept;
+FPT_API int64_t element_count(const Array& array) noexcept;
 /// Of its elements, packed.
 std::size_t byte_count(const Array& array) noexcept;
 bool is_contiguous(const Array& array) noexcept;
 bool has_negative_stride(const Array& array) noexcept;
 /// Whether torch can express all strides: none is negative, and each is a multiple of the element.
-bool has_plain_strides(const Array& array) noexcept;
+FPT_API bool has_plain_strides(const Array& array) noexcept;
 /// Make them so. The stride of a single element leads nowhere, but torch and models look at it: it becomes that of an
 /// element. FPT_ERR_STRIDE for an axis of several elements.
-void make_strides_plain(Array& array);
+FPT_API void make_strides_plain(Array& array);
 bool same_shape(const Array& a, const Array& b) noexcept;
 /// The same elements, of the same type, shape and place.
-bool is_same_memory(const Array& a, const Array& b) noexcept;
+FPT_API bool is_same_memory(const Array& a, const Array& b) noexcept;
 
 /// A complex array at an address that is no multiple of its elements' size. Fortran aligns complex numbers as their
 /// parts, c10::complex wants the whole aligned, and torch crashes on others.
@@ -61,23 +61,23 @@ inline bool is_misaligned(const void* data, int32_t dtype) noexcept {
   return is_complex(dtype) && reinterpret_cast<std::uintptr_t>(data) % dtype_size(dtype) != 0;
 }
 /// FPT_ERR_ARGUMENT for such an array, where it cannot be copied.
-void require_alignment(const Array& array);
+FPT_API void require_alignment(const Array& array);
 
 /// Lowest address and the one after the highest of the memory that an array touches.
 struct Range {
   const char* begin;
   const char* end;
 };
-Range memory_range(const Array& array) noexcept;
-bool overlap(const Array& a, const Array& b) noexcept;
+FPT_API Range memory_range(const Array& array) noexcept;
+FPT_API bool overlap(const Array& a, const Array& b) noexcept;
 
 /// Same axes in the opposite order: what Fortran calls (nx, ny) and Python (ny, nx).
-Array reversed(const Array& array) noexcept;
+FPT_API Array reversed(const Array& array) noexcept;
 
 /// Contiguous strides in Fortran order for the extents that are there.
-void set_contiguous(Array& array) noexcept;
+FPT_API void set_contiguous(Array& array) noexcept;
 
 /// "(3, 4)", in the order of the extents.
-std::string shape_text(const Array& array);
+FPT_API std::string shape_text(const Array& array);
 
 }  // namespace fpt

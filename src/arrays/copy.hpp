@@ -18,19 +18,19 @@ void copy_same_type(const Array& source, const Array& target);
 void copy_converted(const Array& source, const Array& target);
 
 /// Whichever of the two fits.
-void copy(const Array& source, const Array& target);
+FPT_API void copy(const Array& source, const Array& target);
 
 /// Memory with a copy of the elements, converted to a type and packed in the order of Fortran; `packed` describes it.
-[[nodiscard]] Storage packed_copy(const Array& array, int32_t dtype, Array& packed);
+[[nodiscard]] FPT_API Storage packed_copy(const Array& array, int32_t dtype, Array& packed);
 
 /// The elements of integers of rank 1 in host memory; none of another array.
 [[nodiscard]] std::optional<std::vector<int64_t>> integers_of(const Array& array);
 
 /// A number made of the elements and their order: another one when, but for a chance of 2^-64, one of them has changed.
-std::size_t digest(const Array& array);
+FPT_API std::size_t digest(const Array& array);
 
 /// The way back for an array that was converted into `seen`, which is contiguous and has been worked on: elements that
 /// have changed. The others keep their value, which the conversion may have rounded.
-void copy_back(const Array& seen, const Array& array);
+FPT_API void copy_back(const Array& seen, const Array& array);
 
 }  // namespace fpt

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "arrays/device.hpp"
 
+#include "arrays/policy.hpp"
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 
@@ -22,8 +23,7 @@ Device device_of(const void* memory) noexcept {
 
 void require_host_memory(const void* memory) {
   if (const Device device = device_of(memory); !device.is_host())
-    fail(FPT_ERR_DEVICE, "the array is in memory of ", device_name(device),
-         ", which the host cannot read or write: ", "pass a host array, without use_device");
+    refuse_memory(device, "which the host cannot read or write: pass a host array, without use_device");
 }
 
 }  // namespace fpt

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 /// A place of memory, in the numbers of DLPack (DLDeviceType and device_id).
@@ -21,14 +23,14 @@ struct Device {
 };
 
 /// What torch calls a place: "cpu", "cuda:0".
-std::string device_name(Device device);
+FPT_API std::string device_name(Device device);
 
 /// Where an address is. Managed and pinned memory is that of the host, and so is all memory of a process without the
 /// CUDA driver. The driver is asked each time, 0.06 us: what is freed on the host may come back as memory of a device.
-Device device_of(const void* memory) noexcept;
+FPT_API Device device_of(const void* memory) noexcept;
 inline bool is_device_memory(const void* memory) noexcept { return !device_of(memory).is_host(); }
 
 /// FPT_ERR_DEVICE for memory that the host cannot read or write.
-void require_host_memory(const void* memory);
+FPT_API void require_host_memory(const void* memory);
 
 }  // namespace fpt

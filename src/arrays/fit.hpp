@@ -34,7 +34,7 @@ struct CheckedCopy {
 /// A number, logical or string into `output`. Numbers of a script have one width only, so width is no reason to refuse
 /// them; losing a value or a part is. FPT_ERR_ARGUMENT, FPT_ERR_DTYPE, FPT_ERR_SHAPE.
 /// @param label  opens the messages: "result 1"
-CheckedCopy fit_scalar(const Scalar& value, const fpt_arg& output, const char* label);
+FPT_API CheckedCopy fit_scalar(const Scalar& value, const fpt_arg& output, const char* label);
 
 /// An array, axes in the order of the script, into `output`. FPT_ERR_ARGUMENT, FPT_ERR_SHAPE, FPT_ERR_DTYPE.
 /// @param type         what messages call its type: "Tensor"
@@ -45,10 +45,10 @@ CheckedCopy fit_array(const Array& seen, const char* type, const fpt_arg& output
 
 /// Make the copies, which are on the host. The source of one that the target of another overlaps is copied aside
 /// before.
-void run_all(std::vector<CheckedCopy>& copies);
+FPT_API void run_all(std::vector<CheckedCopy>& copies);
 
 /// The most frequent copy without ceremony: an array, in Fortran axis order, of the very type and shape of its output
 /// and elsewhere in memory. False, and nothing is done, if it is another case.
-[[nodiscard]] bool copy_plainly(const Array& source, const fpt_arg& output);
+[[nodiscard]] FPT_API bool copy_plainly(const Array& source, const fpt_arg& output);
 
 }  // namespace fpt

@@ -30,6 +30,8 @@ void require_pageable(const Array& array, const CudaDriver& driver) {
   if (is_managed || !array.device.is_host())
     fail(FPT_ERR_DEVICE, "the array is in ", is_managed ? "managed memory" : "memory of " + device_name(array.device),
          ", which GPUs reach as it is: pin host memory only");
+  if (!driver.register_memory || !driver.unregister_memory)
+    fail(FPT_ERR_DEVICE, "the driver of CUDA is too old to pin memory");
 }
 
 void require_success(int error, const char* verb) {
@@ -59,7 +61,6 @@ void pin(const fpt_arg& arg) {
   if (bytes == 0) return;
   const CudaDriver& driver = open_cuda_driver();
   require_pageable(array, driver);
-  if (!driver.register_memory) fail(FPT_ERR_DEVICE, "the driver of CUDA is too old to pin memory");
   require_success(driver.register_memory(array.data, bytes, for_all_contexts), "pin");
 }
 
@@ -68,7 +69,6 @@ void unpin(const fpt_arg& arg) {
   if (element_count(array) == 0) return;
   const CudaDriver& driver = open_cuda_driver();
   require_pageable(array, driver);
-  if (!driver.unregister_memory) fail(FPT_ERR_DEVICE, "the driver of CUDA is too old to pin memory");
   const int error = driver.unregister_memory(array.data);
   require_success(error == error_invalid_value ? error_not_registered : error, "unpin");
 }

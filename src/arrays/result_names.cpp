@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "arrays/policy.hpp"
 #include "base/error.hpp"
 
 namespace fpt {
@@ -43,8 +44,7 @@ std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& result
   const int32_t count = outputs.count;
   const bool named = outputs[0].name[0] != '\0', has_names = !results.names.empty();
   for (const fpt_arg& output : outputs)
-    if ((output.name[0] != '\0') != named)
-      fail(FPT_ERR_RESULT_NAME, call, ": either all outputs have names or none has");
+    if ((output.name[0] != '\0') != named) refuse_some_names(concat(call));
   std::vector<int32_t> places(static_cast<std::size_t>(count));
   if (named && has_names) {
     std::transform(outputs.begin(), outputs.end(), places.begin(),

@@ -17,7 +17,7 @@ namespace fpt {
 struct CallName {
   std::string_view function, module;
 };
-void append(std::string& text, const CallName& call);
+FPT_API void append(std::string& text, const CallName& call);
 
 /// The results of a call while it is delivered.
 struct ResultList {

@@ -21,10 +21,10 @@ inline bool is_value(const fpt_arg& arg) noexcept {
 }
 
 /// The value of such an argument, which must have been described without failure.
-Scalar scalar_of(const fpt_arg& arg);
+FPT_API Scalar scalar_of(const fpt_arg& arg);
 
 /// What messages call its type: "bool", "int", "float", "complex", "str".
-const char* type_name(const Scalar& value) noexcept;
+FPT_API const char* type_name(const Scalar& value) noexcept;
 /// As Python writes it, for messages.
 std::string python_text(const Scalar& value);
 

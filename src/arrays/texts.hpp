@@ -19,7 +19,7 @@ void keep_text(fpt_arg& arg, std::string text);
 
 /// What keeps the text of `arg` while it is read; empty where nothing has to. FPT_ERR_FREED if others have taken its
 /// place. @param what  names the argument in the error text: "input 2"
-std::shared_ptr<const std::string> text_owner(const fpt_arg& arg, const std::string& what);
+FPT_API std::shared_ptr<const std::string> text_owner(const fpt_arg& arg, const std::string& what);
 
 /// True if text_owner() has something to keep.
 inline bool has_kept_text(const fpt_arg& arg) noexcept {

@@ -12,7 +12,7 @@ const CudaDriver* cuda_driver_in_call() noexcept;
 
 /// The caller's context around a call, as long as this lives; one inside another does nothing. Costs a look at a
 /// pointer where the process has no CUDA.
-class CallerContext {
+class FPT_API CallerContext {
  public:
   CallerContext() noexcept;
   ~CallerContext();
@@ -24,7 +24,7 @@ class CallerContext {
 int threads_with_cuda() noexcept;
 
 /// The caller's context is current while this lives, inside a call: for procedures of the caller.
-class CallerContextAgain {
+class FPT_API CallerContextAgain {
  public:
   CallerContextAgain() noexcept;
   ~CallerContextAgain();

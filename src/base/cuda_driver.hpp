@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <optional>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 using CudaContext = void*;  // CUcontext
@@ -26,7 +28,7 @@ struct CudaDriver {
 };
 
 namespace cuda_detail {
-extern std::atomic<const CudaDriver*> known;
+extern FPT_API std::atomic<const CudaDriver*> known;
 }
 
 /// The driver if it has been found before; else null.

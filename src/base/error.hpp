@@ -16,7 +16,7 @@
 namespace fpt {
 
 /// A failure that the caller is told of: a status of the C interface and the text that goes with it.
-class Error : public std::exception {
+class FPT_API Error : public std::exception {
  public:
   Error(fpt_status status, std::string text) : status_(status), text_(std::move(text)) {}
   fpt_status status() const noexcept { return status_; }
@@ -62,16 +62,16 @@ template <class... Parts>
 fpt_status remember_error(fpt_status status, std::string_view text) noexcept;
 
 /// Text of the last failure of this thread.
-const std::string& last_error() noexcept;
+FPT_API const std::string& last_error() noexcept;
 
 /// "FTN_PYTORCH_ERR_SHAPE" for FPT_ERR_SHAPE.
-const char* status_name(fpt_status status) noexcept;
+FPT_API const char* status_name(fpt_status status) noexcept;
 
 /// Inverse of status_name without its prefix ("SHAPE"); FPT_ERR_INTERNAL for a name that is none.
-fpt_status status_of_name(const std::string& name) noexcept;
+FPT_API fpt_status status_of_name(const std::string& name) noexcept;
 
 /// What is no UTF-8 (names that a source in Latin-1 gives to its arguments, say) escaped as in Python: "\\xe9".
-std::string as_utf8(std::string_view text);
+FPT_API std::string as_utf8(std::string_view text);
 
 using WarningHandler = void (*)(const char* text, int64_t length);
 
@@ -79,11 +79,11 @@ using WarningHandler = void (*)(const char* text, int64_t length);
 void set_warning_handler(WarningHandler handler);
 
 /// Send a warning to the handler, or keep it until there is one.
-void warn(const std::string& words);
+FPT_API void warn(const std::string& words);
 
 /// Warnings of this thread are sent when the outermost of these ends. Around what others wait for, since a handler may
 /// wait for them: one of a Python program takes the interpreter lock.
-class WarningsLater {
+class FPT_API WarningsLater {
  public:
   WarningsLater() noexcept;
   ~WarningsLater();

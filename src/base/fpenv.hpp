@@ -5,6 +5,8 @@
 #include <cfenv>
 #include <cstdint>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 /// Registers of the floating-point unit. On x86-64 read and written directly (1 ns; fegetenv and fesetenv take 100).
@@ -33,7 +35,7 @@ struct FloatingPoint {
 ///
 /// The OpenMP team size is restored because torch.set_num_threads, and imports, change it for the whole program. What
 /// they have set holds again in the next call.
-class HostState {
+class FPT_API HostState {
  public:
   HostState() noexcept;
   ~HostState();
@@ -48,7 +50,7 @@ class HostState {
 
 /// The environment and team size of the caller while it lives, inside a HostState of this thread: for procedures of the
 /// caller that Python calls. The caller finds the sticky flags that they have raised. Does nothing outside.
-class CallerState {
+class FPT_API CallerState {
  public:
   CallerState() noexcept;
   ~CallerState();
@@ -61,7 +63,7 @@ class CallerState {
 };
 
 /// Whether the call in progress on this thread is inside another one: Python has called back. Inside a HostState.
-bool is_nested_call() noexcept;
+FPT_API bool is_nested_call() noexcept;
 
 /// One line for diagnosis: which exceptions trap, rounding, flush-to-zero. Of the caller, so ask before HostState.
 const char* floating_point_mode() noexcept;

@@ -2,6 +2,8 @@
 /// The interpreter lock of a thread that keeps it between its calls, see fpt_keep_lock(). Knows nothing of Python.
 #pragma once
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 /// How such a thread lets go of the lock for a call, and takes it again.
@@ -12,7 +14,7 @@ struct KeptLock {
 };
 
 /// Of this thread if it keeps the lock, else null. initial-exec: read in each call.
-extern __thread const KeptLock* kept_lock __attribute__((tls_model("initial-exec")));
+FPT_API extern __thread const KeptLock* kept_lock __attribute__((tls_model("initial-exec")));
 
 /// Around a call: a thread that keeps the lock lets go of it, so that in a call all is as on any other thread. torch
 /// refuses backward to those who hold it, and threads of scripts run meanwhile.

@@ -13,11 +13,11 @@ namespace fpt {
 
 /// Number of the script that has run on this thread, and nobody has used torch since; 0: none. initial-exec: read in
 /// each call.
-extern __thread uint64_t last_script __attribute__((tls_model("initial-exec")));
+FPT_API extern __thread uint64_t last_script __attribute__((tls_model("initial-exec")));
 
 /// What puts the modes of the program back on this thread. Given by the half with Python, before a script can run.
-void provide_modes(void (*put_back)() noexcept) noexcept;
-void put_modes_back() noexcept;
+FPT_API void provide_modes(void (*put_back)() noexcept) noexcept;
+FPT_API void put_modes_back() noexcept;
 
 /// Before torch is used on this thread by anybody but that script. Not within a call: what a procedure of the program
 /// computes there belongs to the script.

@@ -31,7 +31,7 @@ class MpiSum {
   /// Asks for rank and size, which other ranks need not do. FPT_ERR_ARGUMENT if this process has no MPI that could be
   /// called, if MPI is not running, or if the handle is that of no intra-communicator.
   /// piece_bytes: of what is summed at a time, less than 2^31 numbers, the same on all ranks; tests make it small.
-  MpiSum(int communicator, double limit_seconds, std::int64_t piece_bytes = std::int64_t{1} << 30);
+  FPT_API MpiSum(int communicator, double limit_seconds, std::int64_t piece_bytes = std::int64_t{1} << 30);
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
@@ -46,7 +46,7 @@ class MpiSum {
   /// all_reduce_mean averages: failures name that, or average_gradients.
   /// FPT_ERR_PYTHON, on all ranks, if they are in different calls; if a rank does not come within the limit, or if MPI
   /// fails, after which nothing more can be averaged. Then `values` are as before.
-  void average(void* values, std::int64_t count, int dtype, std::int64_t network = 0);
+  FPT_API void average(void* values, std::int64_t count, int dtype, std::int64_t network = 0);
 
   /// Replace numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64 by their sums over all ranks, or by the largest of them,
   /// none of which may be NaN. All ranks must call this with the same type, count and reduction. FPT_ERR_PYTHON as
@@ -57,7 +57,7 @@ class MpiSum {
   std::vector<double> gather(const std::vector<double>& mine, const char* purpose);
 
   /// Count a call that has failed before it averaged: the next average tells all ranks of it.
-  void skip(std::int64_t network = 0);
+  FPT_API void skip(std::int64_t network = 0);
 
  private:
   struct Pending;

@@ -5,19 +5,21 @@
 #include <filesystem>
 #include <string>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 /// A path with its links followed; as it is where that cannot be done.
 std::filesystem::path resolved(const std::filesystem::path& path);
 
 /// A path that stays right when the working directory changes. FPT_ERR_FILE where there is none any more.
-[[nodiscard]] std::filesystem::path absolute_path(const std::string& file);
+[[nodiscard]] FPT_API std::filesystem::path absolute_path(const std::string& file);
 
 /// File of the shared object that contains `address`, as the loader has found it; empty if unknown.
-std::string object_file_of(const void* address);
+FPT_API std::string object_file_of(const void* address);
 
 /// The shared object that this code is in, all links resolved, once.
-const std::filesystem::path& own_file();
+FPT_API const std::filesystem::path& own_file();
 
 /// Its folder, where the other files of an installation are looked for.
 std::filesystem::path own_folder();

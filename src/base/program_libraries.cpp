@@ -190,6 +190,10 @@ const std::string& obstacle_to_own_names() {
   return found;
 }
 
+void refuse_foreign(const std::string& file) {
+  fail(FPT_ERR_VERSION, file, " belongs to another library than this one, ", own_file().string());
+}
+
 int own_names_first() { return obstacle_to_own_names().empty() ? own_first : 0; }
 
 std::vector<ProgramFunction> functions_of_torch() {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 struct Rank {
@@ -13,7 +15,7 @@ struct Rank {
 };
 
 /// From the variables of Open MPI, MPICH (PMI), MVAPICH2 and Slurm, in this order; 0 of 1 where there are none.
-Rank rank() noexcept;
+FPT_API Rank rank() noexcept;
 
 /// Rank among those on this node, by the variables of Open MPI, MPICH and Intel MPI, MVAPICH2, Slurm, PALS and
 /// torchrun; 0 where there are none.
@@ -21,13 +23,13 @@ int local_rank() noexcept;
 
 /// What tells the ranks of one job from those of another, as job() of system/launcher.py; none outside of one. A best
 /// effort: a name that Open MPI or Slurm give, else the node and the parent that its ranks have in common.
-std::optional<std::string> job();
+FPT_API std::optional<std::string> job();
 
 /// A warning of what all ranks of a job have alike, such as a variable with an invalid value: rank 0 gives it.
-void warn_of_job(const std::string& text);
+FPT_API void warn_of_job(const std::string& text);
 
 /// `name` with every "%r" replaced by the rank.
-std::string with_rank(std::string name);
+FPT_API std::string with_rank(std::string name);
 
 /// The same for a file that each rank writes. Where there are several ranks and no "%r", the rank goes before the
 /// extension: "trace.json" becomes "trace.3.json".

@@ -6,6 +6,8 @@
 #include <ostream>
 #include <string>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 /// Write a file: under a temporary name in its folder, brought to disk, and only then under its own. The names of the
@@ -14,7 +16,7 @@ namespace fpt {
 /// What killed writers have left is removed. FPT_ERR_FILE if the place cannot be written, or if there is a script (.py)
 /// there, FPT_ERR_LOCKED while another process, or another thread, is writing the same file. `check` is given the name
 /// of the complete file before it gets its own, and throws if it may not.
-void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill,
-                  const std::function<void(const std::string&)>& check = {});
+FPT_API void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill,
+                          const std::function<void(const std::string&)>& check = {});
 
 }  // namespace fpt

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 /// 0 as long as the program has said nothing.
-int64_t wanted_threads() noexcept;
+FPT_API int64_t wanted_threads() noexcept;
 
 /// FPT_ERR_ARGUMENT for less than one, and for more than 32 bits hold.
 void want_threads(int64_t n);

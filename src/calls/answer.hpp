@@ -24,7 +24,7 @@ struct Value {
 };
 
 /// Its methods may be called from any thread, one at a time; they take what locks they need.
-class Answer {
+class FPT_API Answer {
  public:
   virtual ~Answer() = default;
 

@@ -14,7 +14,7 @@ namespace fpt {
 
 /// Remember what was thrown: its status. Another library may have caught it, with a C++ library of its own
 /// (`-static-libstdc++`), in which alone `throw;` would find it.
-fpt_status report_exception(const std::exception_ptr& thrown) noexcept;
+FPT_API fpt_status report_exception(const std::exception_ptr& thrown) noexcept;
 
 /// Run `body`; failures become a status and the text of this thread.
 template <class Callable>

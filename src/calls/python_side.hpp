@@ -26,7 +26,7 @@ struct DiagnosedFacts {
 };
 
 /// Its methods start the interpreter where they need it and it does not run, and take its lock.
-class PythonSide {
+class FPT_API PythonSide {
  public:
   virtual ~PythonSide() = default;
 
@@ -72,12 +72,12 @@ class PythonSide {
 };
 
 /// The Python side; opened when it is first asked for: open_python_library().
-PythonSide& python_side();
+FPT_API PythonSide& python_side();
 /// Whether it has been opened and the interpreter has been started or adopted.
-bool python_is_started() noexcept;
+FPT_API bool python_is_started() noexcept;
 /// Whether Python runs that this library has not started: the program is a Python program, or has an interpreter.
 bool program_runs_python() noexcept;
 /// The Python side of the process, which lives as long; called while its library is opened.
-void provide_python_side(PythonSide& made) noexcept;
+FPT_API void provide_python_side(PythonSide& made) noexcept;
 
 }  // namespace fpt

@@ -33,7 +33,7 @@ struct Targets {
 /// The outputs of a call, with the memory that they stand for in place of tensors among them.
 /// FPT_ERR_ARGUMENT for a tensor that cannot be written, FPT_ERR_DEVICE for memory of a device where results cannot go
 /// there: before anything is computed for them.
-class Outputs {
+class FPT_API Outputs {
  public:
   explicit Outputs(Args args, bool may_be_on_device = true) : args_(args) {
     for (const fpt_arg& arg : args)
@@ -81,19 +81,19 @@ class Outputs {
 
 /// Copy results into outputs, the i-th into the i-th, or by name. Everything is checked before the first copy; memory
 /// that is already where it should be is left alone. FPT_ERR_RESULT_COUNT, _NAME, _TYPE, _SHAPE, _DTYPE.
-void deliver(Answer& answer, const CallName& call, const ResultOptions& reading, Args outputs);
+FPT_API void deliver(Answer& answer, const CallName& call, const ResultOptions& reading, Args outputs);
 
 /// Hand the results of a call to all that they go to; nothing is copied before all of it may be.
-void hand_over(const std::shared_ptr<Answer>& answer, const CallName& call, const ResultOptions& reading,
-               const Outputs& outputs, const Targets& targets);
+FPT_API void hand_over(const std::shared_ptr<Answer>& answer, const CallName& call, const ResultOptions& reading,
+                       const Outputs& outputs, const Targets& targets);
 
 /// The one array of a call whose result has to be a tensor. FPT_ERR_RESULT_COUNT, FPT_ERR_RESULT_TYPE.
-TensorPtr single_tensor(Answer& answer, const CallName& call, const ResultOptions& reading);
+FPT_API TensorPtr single_tensor(Answer& answer, const CallName& call, const ResultOptions& reading);
 
 /// What torch_results holds.
 class Results {
  public:
-  Results(std::shared_ptr<Answer> answer, const CallName& call, const ResultOptions& reading);
+  FPT_API Results(std::shared_ptr<Answer> answer, const CallName& call, const ResultOptions& reading);
 
   const ResultNames& names() const noexcept { return names_; }
   Answer& answer() noexcept { return *answer_; }
@@ -113,6 +113,6 @@ class Results {
 using ResultsTable = HandleTable<Results, HandleKind::results>;
 ResultsTable& results_table();
 /// New contents for a handle, which becomes a new one if it was 0 or stale.
-void store_results(int64_t* handle, Results results);
+FPT_API void store_results(int64_t* handle, Results results);
 
 }  // namespace fpt

@@ -57,7 +57,7 @@ struct NamedArray {
 /// A loaded file. Methods may be called from any thread, in the floating-point environment of Python and torch
 /// (guard.hpp); each takes the locks that it needs. Inputs that own a copy (torch_copy) are taken over, others are left
 /// alone.
-class Runner {
+class FPT_API Runner {
  public:
   virtual ~Runner() = default;
 

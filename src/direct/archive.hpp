@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 enum class ModelKind {
@@ -18,6 +20,6 @@ enum class ModelKind {
 [[nodiscard]] ModelKind kind_of_model(const std::string& path);
 
 /// FPT_ERR_FILE for what is there and no regular file: reading from a pipe would wait. FPT_ERR_FORMAT as above.
-void require_readable(const std::string& path);
+FPT_API void require_readable(const std::string& path);
 
 }  // namespace fpt

@@ -28,8 +28,8 @@ std::string conflict() {
   if (ours.folder.empty()) return {};
   const TorchLocation theirs = python_runs() ? python_side().torch() : torch_of_python(chosen_executable());
   if (theirs.folder.empty() || same_torch(ours, theirs)) return {};
-  return concat("the direct path was built for ", text_of(ours), ", but the Python of this program has ",
-                text_of(theirs), is_of_wheel() ? ": " + direct_cure() : "");
+  return concat(text_of_fit(), ", but the Python of this program has ", text_of(theirs),
+                is_of_wheel() ? ": " + direct_cure() : "");
 }
 
 void warn_once(const std::string& text) {

@@ -167,11 +167,10 @@ TorchSide& open_plugin() {
   if (!dlopen(libtorch.c_str(), flags) || !dlopen(file.c_str(), flags))
     fail(FPT_ERR_IMPORT, "the direct path could not be loaded: ", dlerror());
   TorchSide* side = provided.load(std::memory_order_acquire);
-  if (!side) fail(FPT_ERR_VERSION, file, " belongs to another library than this one, ", own_file().string());
-  const TorchLocation& wanted = direct_torch();
+  if (!side) refuse_foreign(file);
   const TorchLocation found = loaded_torch();
-  if (!same_torch(wanted, found))
-    fail(FPT_ERR_VERSION, "the direct path was built for ", text_of(wanted), " and found ", text_of(found),
+  if (!same_torch(direct_torch(), found))
+    fail(FPT_ERR_VERSION, text_of_fit(), " and found ", text_of(found),
          ": does LD_LIBRARY_PATH or LD_PRELOAD name another libtorch?");
   require_right_numbers(*side);
   if (const int64_t threads = wanted_threads(); threads != 0) side->set_threads(threads);
@@ -188,6 +187,8 @@ std::string text_of_plugin() {
                 text_of(direct_torch()));
 }
 
+std::string text_of_fit() { return "the direct path was built for " + text_of(direct_torch()); }
+
 std::string direct_obstacle() {
   const TorchLocation& wanted = direct_torch();
   if (!found().misfit.empty()) return found().misfit;
@@ -197,12 +198,12 @@ std::string direct_obstacle() {
                   " was built for another version of this ", "library than ", FPT_VERSION, ": ", direct_cure());
   const TorchLocation there = torch_in(wanted.folder);
   if (there.version != wanted.version)
-    return concat("the direct path was built for ", text_of(wanted), ", but there is ",
+    return concat(text_of_fit(), ", but there is ",
                   there.folder.empty() ? "no torch there now" : "version " + there.version + " now", ": ",
                   direct_cure());
   const TorchLocation loaded = loaded_torch();
   if (!loaded.folder.empty() && loaded.folder != there.folder)
-    return concat("the direct path was built for ", text_of(wanted), ", but this process has loaded ", text_of(loaded),
+    return concat(text_of_fit(), ", but this process has loaded ", text_of(loaded),
                   " already, and two do not fit into one process");
   return {};
 }

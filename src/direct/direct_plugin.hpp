@@ -16,6 +16,9 @@ const TorchLocation& direct_torch();
 /// The plug-in, and the version of torch that it was compiled with; empty where direct_torch has no folder.
 std::string text_of_plugin();
 
+/// "the direct path was built for torch 2.13 in FOLDER"
+std::string text_of_fit();
+
 /// How to get a plug-in that fits.
 std::string direct_cure();
 

@@ -21,28 +21,28 @@ struct OptimizerSettings {
 
 /// Settings for the optimizer called `name` ("sgd", "adam", "adamw"). FPT_ERR_HOOK for another name, FPT_ERR_SIGNATURE
 /// for a setting that it does not have or that is missing, FPT_ERR_ARGUMENT for a value out of range.
-OptimizerSettings optimizer_settings(std::string_view name, Args settings);
+FPT_API OptimizerSettings optimizer_settings(std::string_view name, Args settings);
 
 /// What torch.optim takes where nothing is given; the learning rate is -1.
-OptimizerSettings default_settings(int32_t kind) noexcept;
+FPT_API OptimizerSettings default_settings(int32_t kind) noexcept;
 
 /// The kind called "adam"; none for another name.
-std::optional<int32_t> kind_of_optimizer(std::string_view name) noexcept;
+FPT_API std::optional<int32_t> kind_of_optimizer(std::string_view name) noexcept;
 
 /// The kind that is the class "Adam" of torch.optim; none for another one.
-std::optional<int32_t> kind_of_class(std::string_view name) noexcept;
+FPT_API std::optional<int32_t> kind_of_class(std::string_view name) noexcept;
 /// The inverse.
-const char* class_name(int32_t kind) noexcept;
+FPT_API const char* class_name(int32_t kind) noexcept;
 
 /// Change settings by options of torch.optim, of which each has a name. FPT_ERR_SIGNATURE and FPT_ERR_ARGUMENT as
 /// above, FPT_ERR_SIGNATURE for `betas` that are no two numbers.
-void change_options(OptimizerSettings& settings, Args options);
+FPT_API void change_options(OptimizerSettings& settings, Args options);
 
 /// The place of a setting that is a real number; null where this optimizer has none of that name.
-double* real_setting(OptimizerSettings& settings, std::string_view name) noexcept;
+FPT_API double* real_setting(OptimizerSettings& settings, std::string_view name) noexcept;
 
 /// All settings of an optimizer as such options, valid as long as this.
-class NamedSettings {
+class FPT_API NamedSettings {
  public:
   explicit NamedSettings(const OptimizerSettings& settings) : settings_(settings) {}
   NamedSettings(const NamedSettings&) = delete;

@@ -13,7 +13,7 @@ namespace fpt {
 
 /// @param inputs  name of the class and options, as for the function `scheduler` of an optimizer of Python
 /// None for what only Python can make, or has something to say of.
-std::optional<Schedule> schedule_of(Args inputs);
+FPT_API std::optional<Schedule> schedule_of(Args inputs);
 
 /// The same inputs again, with an option for all that a schedule has. Valid as long as the schedule.
 std::vector<fpt_arg> inputs_of(Schedule& schedule);

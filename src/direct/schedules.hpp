@@ -23,7 +23,7 @@ struct RunningSchedule {
 };
 
 /// Used by one thread at a time: under the lock of the optimizer.
-class Schedules {
+class FPT_API Schedules {
  public:
   /// One more, which makes its first step. Null, and nothing is changed, where Python has something to say of that.
   /// It lives as long as the scheduler that gets it.

@@ -14,7 +14,7 @@
 namespace fpt {
 
 /// What its methods throw is an Error.
-class TorchSide {
+class FPT_API TorchSide {
  public:
   virtual ~TorchSide() = default;
 
@@ -37,13 +37,13 @@ class TorchSide {
 };
 
 /// The plug-in, opened when it is first asked for. FPT_ERR_VERSION, FPT_ERR_IMPORT with what to do.
-TorchSide& torch_side();
+FPT_API TorchSide& torch_side();
 /// The plug-in if it has been opened, else null.
 TorchSide* opened_torch_side() noexcept;
 /// Called while the plug-in is loaded.
-void provide_torch_side(TorchSide& made) noexcept;
+FPT_API void provide_torch_side(TorchSide& made) noexcept;
 
 /// The functions of torch by the engine of this process.
-[[nodiscard]] std::unique_ptr<Runner> torch_functions(bool same_layout);
+[[nodiscard]] FPT_API std::unique_ptr<Runner> torch_functions(bool same_layout);
 
 }  // namespace fpt

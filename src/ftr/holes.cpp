@@ -11,10 +11,8 @@ c10::IValue pieces_of(const FilledText& filled) {
   const std::string& text = filled.text;
   std::size_t end = 0;
   for (const c10::IValue& hole : filled.holes.toListRef()) {
-    const bool is_hole = hole.isTuple() && hole.toTupleRef().elements().size() == 3;
-    if (!is_hole) fail(Why::format, "a hole of its state has no place");
-    const auto& parts = hole.toTupleRef().elements();
-    if (!parts[0].isInt() || !parts[1].isInt() || !parts[2].isTuple())
+    const auto parts = hole.isTuple() ? hole.toTupleRef().elements().vec() : std::vector<c10::IValue>();
+    if (parts.size() != 3 || !parts[0].isInt() || !parts[1].isInt() || !parts[2].isTuple())
       fail(Why::format, "a hole of its state has no place");
     const auto begin = static_cast<std::size_t>(parts[0].toInt()), after = static_cast<std::size_t>(parts[1].toInt());
     if (begin < end || after < begin || after > text.size())

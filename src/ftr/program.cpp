@@ -22,7 +22,7 @@ Program::Program(const std::string& file, const Options& options)
     read(options);
   } catch (const Refusal& refusal) {
     if (refusal.why() != Why::format) throw;
-    fail(Why::format, file_, " is no recording that can be run: ", refusal.what());
+    fail(Why::format, unrunnable(file_, refusal.what()));
   }
   if (options.starts_generator) state_.start_generator();
 }

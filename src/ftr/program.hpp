@@ -28,6 +28,11 @@ struct Options {
   std::function<Average(const std::string& function)> average_of;
 };
 
+/// What is said of a file whose functions cannot be run.
+inline std::string unrunnable(const std::string& file, const std::string& reason) {
+  return concat(file, " is no recording that can be run: ", reason);
+}
+
 /// The state and everything that runs on it. Nothing here takes a lock: a call of a function that writes, and all that
 /// changes the state, needs it alone.
 class Program {

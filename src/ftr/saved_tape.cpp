@@ -16,6 +16,10 @@ constexpr int64_t most_slots = 10'000'000;
 constexpr int deepest_result = 20;
 constexpr const char* own_operator = "ftn_pytorch::all_reduce_mean";
 
+void require_known_batch(bool has_size_of_it, bool has_batch) {
+  if (has_size_of_it && !has_batch) fail(Why::format, "a size follows from that of a batch, and there is none");
+}
+
 /// Which slots hold something, call after call. Those of constants are the same in every run, so nothing replaces them.
 ///
 /// They get new numbers without gaps: what a run takes follows from what a file holds, and not from what it says.
@@ -79,8 +83,7 @@ void place_argument(Argument& argument, Slots& slots, std::size_t numbers, bool 
   for (int32_t& slot : argument.items)
     if (slot >= 0 || !argument.may_be_none) slot = slots.require(slot);
   for (Formula& each : argument.formulas) place_formula(each, slots, numbers);
-  const bool has_size = argument.kind == Argument::Kind::fraction || !argument.sizes.empty();
-  if (has_size && !has_batch) fail(Why::format, "a size follows from that of a batch, and there is none");
+  require_known_batch(argument.kind == Argument::Kind::fraction || !argument.sizes.empty(), has_batch);
 }
 
 const c10::FunctionSchema& own_schema() {
@@ -187,8 +190,7 @@ class TapeReader {
     made.sizes = read_sizes(parts[4]);
     made.strides = read_sizes(parts[5]);
     if (made.sizes.size() != made.strides.size()) fail(Why::format, "an input has other axes than strides");
-    if ((follows_batch(made.sizes) || follows_batch(made.strides)) && !made_.has_batch)
-      fail(Why::format, "a size follows from that of a batch, and there is none");
+    require_known_batch(follows_batch(made.sizes) || follows_batch(made.strides), made_.has_batch);
     return made;
   }
 

@@ -5,10 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <string>
 
-#include "node/descriptor.hpp"
-#include "node/node_worker.hpp"
 #include "node/server.hpp"
 
 int main(int count, char* arguments[]) {
@@ -16,11 +13,7 @@ int main(int count, char* arguments[]) {
   if (count != 3) return EXIT_FAILURE;
   try {
     std::signal(SIGPIPE, SIG_IGN);  // a rank that is gone is seen where it is waited for
-    fpt::close_all_above(listening);
-    fpt::keep_warnings();
-    const auto ranks = static_cast<std::size_t>(std::atoi(arguments[1]));
-    const std::string device = arguments[2];
-    (device.empty() ? fpt::node_server(listening, ranks) : fpt::gpu_server(listening, ranks, device))->serve();
+    fpt::run_server(listening, static_cast<std::size_t>(std::atoi(arguments[1])), arguments[2]);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ftn_pytorch_node: %s\n", error.what());

@@ -51,6 +51,7 @@ void answer_request(Channel& channel, fpt_module module);
 void work(Channel& channel, fpt_module module);
 
 /// MpiSum::combine() in a call of the worker: the rank does it, by its MPI. FPT_ERR_ARGUMENT outside of such a call.
-void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction reduction, const std::string& purpose);
+FPT_API void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction reduction,
+                                const std::string& purpose);
 
 }  // namespace fpt

@@ -105,4 +105,10 @@ void Server::load(Joining& first) {
   loaded_.warnings = kept_warnings();
 }
 
+void run_server(int listening, std::size_t ranks, const std::string& device) {
+  close_all_above(listening);
+  keep_warnings();
+  (device.empty() ? node_server(listening, ranks) : gpu_server(listening, ranks, device))->serve();
+}
+
 }  // namespace fpt

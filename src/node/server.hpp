@@ -92,5 +92,8 @@ class Server {
 std::unique_ptr<Server> node_server(int listening, std::size_t ranks);
 /// That computes on a GPU itself, for all ranks at once.
 std::unique_ptr<Server> gpu_server(int listening, std::size_t ranks, const std::string& device);
+/// The program ftn_pytorch_node: a process without files of others, whose warnings are kept.
+/// @param device  of gpu_server(), empty for node_server()
+FPT_API void run_server(int listening, std::size_t ranks, const std::string& device);
 
 }  // namespace fpt

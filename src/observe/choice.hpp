@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
@@ -17,11 +19,11 @@ constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 void read_choice();
 
 /// True if this rank writes. Before read_choice() all do.
-bool writes_here() noexcept;
+FPT_API bool writes_here() noexcept;
 
 /// Bytes that the log may have, as many the trace, and the recorded calls; no_limit for any number.
 /// @param usual  where the variable says nothing
-int64_t size_limit(int64_t usual = int64_t{100} << 20) noexcept;
+FPT_API int64_t size_limit(int64_t usual = int64_t{100} << 20) noexcept;
 
 /// What is written when the limit is reached: "the log ends here: ...".
 std::string end_at_limit(std::string_view what);

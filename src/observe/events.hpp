@@ -28,7 +28,7 @@ struct Event {
   int64_t python_time() const noexcept { return python_end - python_begin; }
 };
 
-int64_t time_now() noexcept;
+FPT_API int64_t time_now() noexcept;
 
 /// Value of a variable that asks for something; empty for none and for "0".
 std::string variable(const char* name);
@@ -47,7 +47,7 @@ std::string profile_table(int64_t wall);
 
 /// Whether there is a trace: the JSON array format of Chrome's trace viewer (Trace Event Format: chrome://tracing,
 /// ui.perfetto.dev), which is complete JSON after every event, however the program ends.
-bool traces() noexcept;
+FPT_API bool traces() noexcept;
 
 /// A text as a JSON string, with its quotes.
 std::string json_text(std::string_view text);

@@ -17,14 +17,14 @@
 namespace fpt {
 
 /// True if any variable asks for observation. Set once, before the first module is loaded.
-extern std::atomic<bool> observing;
+extern FPT_API std::atomic<bool> observing;
 
 /// Read the variables; done by the first call in the process. Whoever comes later waits until it is done.
-void start_observing();
+FPT_API void start_observing();
 
 /// True while the first calls are recorded; record_ended() says that there were enough.
-bool records() noexcept;
-void record_ended() noexcept;
+FPT_API bool records() noexcept;
+FPT_API void record_ended() noexcept;
 
 void forget_module(int64_t module);
 
@@ -56,13 +56,13 @@ class Crossing {
   void end(fpt_status status) noexcept;
 
   /// That of this thread, innermost first; null outside of one.
-  static Crossing* current() noexcept;
+  FPT_API static Crossing* current() noexcept;
 
   /// The function of the script runs, or ran, from `begin` to `end`. What observation itself took beside that does not
   /// count: own_time.
-  void python_part(int64_t begin, int64_t end, int64_t own_time) noexcept;
+  FPT_API void python_part(int64_t begin, int64_t end, int64_t own_time) noexcept;
   /// What the script got and gave, for the log.
-  void describe(std::string text, int hits, int misses);
+  FPT_API void describe(std::string text, int hits, int misses);
   /// True if the log wants a description of this call: all of them at debug, the first of a function at info.
   bool wants_description() const noexcept { return wants_description_; }
   /// Array objects made since the call began.

@@ -22,7 +22,7 @@ bool is_plain(const at::Tensor& tensor) noexcept;
 /// undefined for others.
 [[nodiscard]] at::Tensor tensor_of_numbers(const c10::IValue& value);
 
-class DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAnswer> {
+class FPT_API DirectAnswer : public Answer, public std::enable_shared_from_this<DirectAnswer> {
  public:
   DirectAnswer() = default;
   ~DirectAnswer() override;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "arrays/policy.hpp"
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
 #include "plugin/direct_tensor.hpp"
@@ -28,11 +29,9 @@ void require_names(Args inputs, Args targets, const CallName& call) {
     for (int32_t i = 0; i < args.count; ++i) {
       const std::string_view name = args[i].name;
       if (name.empty() && !names.empty() && !may_follow)
-        fail(FPT_ERR_ARGUMENT, argument_label(what, i, args[i]), " of ", call,
-             " has no name but follows named arguments: name all of them, or put those without a name first");
+        refuse_nameless(concat(argument_label(what, i, args[i]), " of ", call));
       if (name.empty()) continue;
-      if (std::find(names.begin(), names.end(), name) != names.end())
-        fail(FPT_ERR_ARGUMENT, "two arguments of ", call, " are called \"", name, "\"");
+      if (std::find(names.begin(), names.end(), name) != names.end()) refuse_same_name("arguments", concat(call), name);
       names.push_back(name);
     }
   };

@@ -119,12 +119,10 @@ void DirectRunner::checkpoint(const std::string& folder, int64_t keep, int64_t s
 }
 
 int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t step) {
-  if (file.find_first_not_of(" \t\n\v\f\r") == std::string::npos)
-    fail(FPT_ERR_FILE, "the name of the checkpoint is empty");
+  require_name(file);
   const std::filesystem::path path = absolute_path(with_rank(file));
   std::error_code ignored;
-  if (kind_ != ModelKind::recording && !std::filesystem::exists(path, ignored))
-    fail(FPT_ERR_NO_CHECKPOINT, path.string(), " does not exist, so there is nothing to restore");
+  if (kind_ != ModelKind::recording && !std::filesystem::exists(path, ignored)) fail_without_checkpoint(path.string());
   if (!std::filesystem::is_directory(path, ignored)) require_readable(path.string());
   return translated([&] { return model_->restore(path.string(), fallback, step_of(step)); });
 }

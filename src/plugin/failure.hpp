@@ -13,7 +13,7 @@ std::string message_of(const std::exception& exception);
 
 /// Throw the exception that is being handled as an Error: FPT_ERR_MEMORY for a lack of memory, `status` for all else.
 /// `context` opens the text, `end` closes it. An Error stays as it is, and a refusal has status and text of its own.
-[[noreturn]] void rethrow_as(fpt_status status, const std::string& context, const std::string& end = {});
+[[noreturn]] FPT_API void rethrow_as(fpt_status status, const std::string& context, const std::string& end = {});
 
 /// Warnings of torch on this thread are those of this library from then on, once for each text.
 void hear_warnings();

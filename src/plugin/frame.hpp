@@ -16,14 +16,14 @@ class Frame {
   /// Begin a call.
   /// @param may_keep  the model may keep an input beyond the answer, so those that end with it are copied
   /// @param records   a graph is recorded, which may keep any of them: all memory is copied
-  void begin(const Settings& settings, bool may_keep, bool records = false);
+  FPT_API void begin(const Settings& settings, bool may_keep, bool records = false);
 
   /// Tensor of any other argument, on the device of the model. `what` and `index` name it in texts.
-  const at::Tensor& tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
+  FPT_API const at::Tensor& tensor(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
 
   /// A tensor of the program as the model gets it, with its graph.
-  at::Tensor tensor(const Settings& settings, const at::Tensor& given, const fpt_arg& arg, const char* what,
-                    int32_t index);
+  FPT_API at::Tensor tensor(const Settings& settings, const at::Tensor& given, const fpt_arg& arg, const char* what,
+                            int32_t index);
 
   /// Whether what tensor() has returned last is a copy, by inputs="copy", another type or alignment: free to change.
   bool is_own_copy() const noexcept { return uses_.back().is_own; }
@@ -32,14 +32,14 @@ class Frame {
   const at::Tensor& contiguous(const Settings& settings, const fpt_arg& arg, const char* what, int32_t index);
 
   /// After the model ran: FPT_ERR_INPUT_MODIFIED for an input that it had no right to change.
-  void require_unmodified(const std::string& function) const;
+  FPT_API void require_unmodified(const std::string& function) const;
   /// The same, then changed inputs go back, and those that it kept are reported once.
   /// @param results  may rightly share the memory of inputs
-  void finish(const std::string& function, at::ArrayRef<at::Tensor> results);
+  FPT_API void finish(const std::string& function, at::ArrayRef<at::Tensor> results);
   /// The same for compiled code, which keeps nothing and of which torch does not know what it changed.
   void finish_compiled();
   /// Bits of the inputs, of the first 64, whose memory itself the model has changed.
-  uint64_t changed() const noexcept;
+  FPT_API uint64_t changed() const noexcept;
   /// After a failure.
   void abandon() noexcept { uses_.clear(); }
 
@@ -77,7 +77,7 @@ class Frame {
 };
 
 /// Frames of one function: each thread finds the one it used last, without a lock.
-class FramePool {
+class FPT_API FramePool {
  public:
   FramePool() = default;
   ~FramePool();

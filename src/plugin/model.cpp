@@ -13,6 +13,15 @@ constexpr const char* no_checkpoints =
 
 std::string Settings::label(std::string_view function) const { return concat(function, " of ", name); }
 
+void require_name(const std::string& file) {
+  if (file.find_first_not_of(" \t\n\v\f\r") == std::string::npos)
+    fail(FPT_ERR_FILE, "the name of the checkpoint is empty");
+}
+
+void fail_without_checkpoint(const std::string& path) {
+  fail(FPT_ERR_NO_CHECKPOINT, path, " does not exist, so there is nothing to restore");
+}
+
 void Model::checkpoint(const std::string&, int64_t, std::optional<int64_t>) { fail(FPT_ERR_HOOK, no_checkpoints); }
 
 void Model::refuse_checkpoints(const std::string& file, bool fallback, std::optional<int64_t> step) {

@@ -12,7 +12,7 @@ namespace fpt::direct {
 class DirectAnswer;
 
 /// A file and the options of its load.
-struct Settings : Options {
+struct FPT_API Settings : Options {
   std::string file, name;
   std::optional<at::Device> place;  ///< the device of the options; none for the host
 
@@ -30,7 +30,11 @@ struct Inputs {
 
 using NamedTensor = std::pair<std::string, at::Tensor>;
 
-class Model {
+/// FPT_ERR_FILE for the name of a checkpoint that says nothing.
+void require_name(const std::string& file);
+[[noreturn]] void fail_without_checkpoint(const std::string& path);
+
+class FPT_API Model {
  public:
   virtual ~Model() = default;
   virtual void reload() = 0;

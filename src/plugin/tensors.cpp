@@ -7,6 +7,7 @@
 
 #include "arrays/arg.hpp"
 #include "arrays/device.hpp"
+#include "arrays/policy.hpp"
 #include "base/error.hpp"
 #include "plugin/stream.hpp"
 
@@ -16,8 +17,7 @@ namespace {
 at::Device at_device(Device device) {
   if (device.is_host()) return at::kCPU;
   if (!c10::impl::hasDeviceGuardImpl(at::kCUDA))
-    fail(FPT_ERR_DEVICE, "the array is in memory of ", device_name(device), ", which this libtorch cannot use: it was ",
-         "built for the host only");
+    refuse_memory(device, "which this libtorch cannot use: it was built for the host only");
   return {at::kCUDA, static_cast<c10::DeviceIndex>(device.index)};
 }
 
@@ -80,8 +80,7 @@ int32_t dtype_of(at::ScalarType type) noexcept {
 Array array_of_tensor(const at::Tensor& tensor, bool same_layout) {
   Array array;
   array.data = tensor.data_ptr();
-  if (!array.data && tensor.numel() > 0)
-    fail(FPT_ERR_RESULT_TYPE, "a tensor without memory (fake, meta or zero tensor) cannot be handed to Fortran");
+  require_numbers(array.data, tensor.numel());
   array.dtype = dtype_of(tensor.scalar_type());
   array.rank = static_cast<int32_t>(tensor.dim());
   if (!tensor.is_cpu()) array.device = {Device::cuda_type, tensor.get_device()};

@@ -9,10 +9,10 @@ namespace fpt::direct {
 
 at::ScalarType scalar_type_of(int32_t dtype);
 /// FPT_NONE for a type that does not cross the boundary.
-int32_t dtype_of(at::ScalarType type) noexcept;
+FPT_API int32_t dtype_of(at::ScalarType type) noexcept;
 
 /// View of a tensor, axes in Fortran order.
-Array array_of_tensor(const at::Tensor& tensor, bool same_layout);
+FPT_API Array array_of_tensor(const at::Tensor& tensor, bool same_layout);
 
 using MemoryOwner = std::unique_ptr<void, void (*)(void*)>;
 
@@ -25,7 +25,7 @@ at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner = {
 
 [[nodiscard]] TensorFacts facts_of(const at::Tensor& tensor);
 /// "float64 (2, 3), Fortran (3, 2)"
-[[nodiscard]] std::string kind_of(const at::Tensor& tensor, bool same_layout);
+[[nodiscard]] FPT_API std::string kind_of(const at::Tensor& tensor, bool same_layout);
 
 /// Until what torch was asked to do on the current stream of a device is done, unless this thread does not wait.
 void wait_for(Device device);

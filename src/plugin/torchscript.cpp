@@ -36,8 +36,7 @@ std::unique_ptr<Model> load_script(Settings settings) {
     const std::string file = file_of_torchscript().string();
     if (!dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | own_names_first()))
       fail(FPT_ERR_IMPORT, "TorchScript could not be loaded: ", dlerror());
-    if (!known_loader.load(std::memory_order_acquire))
-      fail(FPT_ERR_IMPORT, file, " belongs to another library than this one");
+    if (!known_loader.load(std::memory_order_acquire)) refuse_foreign(file);
   }
   return known_loader.load(std::memory_order_acquire)(std::move(settings));
 }

@@ -19,6 +19,6 @@ std::string torchscript_obstacle();
 
 using ScriptLoader = std::unique_ptr<Model> (*)(Settings settings);
 /// Called while the library is loaded.
-void provide_torchscript(ScriptLoader loader) noexcept;
+FPT_API void provide_torchscript(ScriptLoader loader) noexcept;
 
 }  // namespace fpt::direct

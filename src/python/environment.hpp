@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 struct PythonChoice {
@@ -44,9 +46,9 @@ bool is_program(const std::filesystem::path& file);
 std::string libpython_of(const PythonChoice& choice);
 
 /// The failure where a Python has no interpreter lock; `what` names it.
-[[noreturn]] void fail_free_threaded(const std::string& what);
+[[noreturn]] FPT_API void fail_free_threaded(const std::string& what);
 
 /// Path of the running program.
-std::string program_path();
+FPT_API std::string program_path();
 
 }  // namespace fpt

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 /// Whether this library is that of a wheel (<prefix>/lib/python3.N/site-packages/ftn_pytorch/lib), which has no Python
@@ -22,7 +24,7 @@ const char* default_python_reason() noexcept;
 
 /// Folder that holds the Python package of this library, found relative to the library itself; empty if it is not
 /// there. Empty, too, for a library of a wheel, whose package the Python that runs finds among its own.
-std::string python_package_folder();
+FPT_API std::string python_package_folder();
 
 /// Nothing, or for a library of a wheel FPT_ERR_IMPORT where the environment of an executable has no ftn_pytorch, and
 /// FPT_ERR_VERSION where it is of another version. `what` says how the executable was chosen.

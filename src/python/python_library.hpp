@@ -17,7 +17,7 @@ void open_python_library(const std::string& python = {});
 
 /// Called by the half with Python while it is opened. `version` and `abi` are those that it was built with.
 /// True if they are ours.
-bool announce_python_library(const char* version, int abi) noexcept;
+FPT_API bool announce_python_library(const char* version, int abi) noexcept;
 
 /// Whether a Python runs in this process, ours or that of the program. Opens nothing.
 bool python_runs() noexcept;
@@ -26,7 +26,7 @@ bool python_runs() noexcept;
 LoadedPython loaded_python();
 
 /// What choose_python says; it is not asked twice for what the half with Python was opened for.
-PythonChoice python_to_start(const std::string& python);
+FPT_API PythonChoice python_to_start(const std::string& python);
 
 /// The executable of the Python that would run in this process; empty if none can.
 std::string chosen_executable();

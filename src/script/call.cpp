@@ -64,8 +64,7 @@ void Call::add_other(fpt_arg& arg, SlotCache& cache, bool is_alone) {
   } else if (more_ && !more_->keywords.empty()) {
     // a target beside named inputs: the only positional argument that can follow keywords gets the name it has
     if (std::strcmp(what_, "target") != 0 || !is_alone)
-      fail(FPT_ERR_ARGUMENT, label_of(count_ - 1, arg), " of ", function_.name,
-           " has no name but follows named arguments: name all of them, or put those without a name first");
+      refuse_nameless(concat(label_of(count_ - 1, arg), " of ", function_.name));
     add_keyword("target");
   } else {
     ++positional_;
@@ -75,7 +74,7 @@ void Call::add_other(fpt_arg& arg, SlotCache& cache, bool is_alone) {
 void Call::add_keyword(const char* name) {
   std::vector<std::string>& keywords = more().keywords;
   if (std::find(keywords.begin(), keywords.end(), name) != keywords.end())
-    fail(FPT_ERR_ARGUMENT, "two arguments of ", function_.name, " are called \"", name, "\"");
+    refuse_same_name("arguments", function_.name, name);
   keywords.emplace_back(name);
 }
 
@@ -144,8 +143,7 @@ Ref Call::array_value(const fpt_arg& arg, bool writable, const Array& array, std
   try {
     if (!array.device.is_host()) {
       if (script_.framework != Framework::torch)
-        fail(FPT_ERR_DEVICE, "the array is in memory of ", device_name(array.device),
-             ", and the script uses NumPy, which knows the host only: pass a host array");
+        refuse_memory(array.device, "and the script uses NumPy, which knows the host only: pass a host array");
       device_ = array.device;
       if (form.copies(array) || script_.place.is_host) return moved_value(arg, array, form);
     }

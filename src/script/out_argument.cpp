@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "arrays/copy.hpp"
+#include "arrays/policy.hpp"
 #include "base/error.hpp"
 #include "python/interpreter.hpp"
 
@@ -30,8 +31,7 @@ OutArgument::OutArgument(const Script& script, Function& function, Args outputs,
     const fpt_arg& output = outputs[i];
     const auto label = [&] { return argument_label("output", i, output); };  // a text costs more than the rest
     if (output.status != FPT_OK) require_described(output, label());
-    if (several && named != (output.name[0] != '\0'))
-      fail(FPT_ERR_RESULT_NAME, function.name, " of ", script.name, ": either all outputs have names or none has");
+    if (several && named != (output.name[0] != '\0')) refuse_some_names(concat(function.name, " of ", script.name));
     if (output.access != FPT_OUT && output.rank > 0)
       fail(FPT_ERR_ARGUMENT, label(), " was described by torch_in or torch_copy, but ", function.name,
            " writes into it (its parameter `out`): use torch_out");
@@ -39,7 +39,7 @@ OutArgument::OutArgument(const Script& script, Function& function, Args outputs,
       fail(FPT_ERR_KIND, label(), " cannot be written in place by ", function.name,
            ", which has a parameter `out`: arrays and torch_out of a number can");
     if (named && PyDict_GetItemString(object_.get(), output.name))
-      fail(FPT_ERR_ARGUMENT, "two outputs of ", function.name, " are called \"", output.name, "\"");
+      refuse_same_name("outputs", function.name, output.name);
     const Array array = placed_array_of(output);
     const ScriptForm form{script.framework,    script.options.same_layout, array.dtype, false, false,
                           script.refers_weakly};

@@ -15,6 +15,8 @@
 namespace fpt {
 namespace {
 
+constexpr const char* for_a_node = "loading for the ranks of a node";
+
 class ScriptSide : public PythonSide {
  public:
   void start(const std::string& python) override {
@@ -74,7 +76,7 @@ class ScriptSide : public PythonSide {
   void join_node(int32_t communicator, int32_t size) override {
     ensure_started();
     const InterpreterLock gil;
-    checked(PyObject_CallFunction(embed("join_node"), "ii", communicator, size), "loading for the ranks of a node");
+    checked(PyObject_CallFunction(embed("join_node"), "ii", communicator, size), for_a_node);
   }
 
   void serve_ranks() override {
@@ -85,7 +87,7 @@ class ScriptSide : public PythonSide {
 
   void prepare_fork() override {
     const InterpreterLock gil;
-    checked(PyObject_CallFunction(embed("prepare_fork"), nullptr), "loading for the ranks of a node");
+    checked(PyObject_CallFunction(embed("prepare_fork"), nullptr), for_a_node);
   }
 
   int fork_process() override {

@@ -63,26 +63,26 @@ bool read_loss(PyObject* value, double& loss) {
 }  // namespace
 
 Training training_of(PyObject* result, const CallName& call) {
+  const auto refuse = [&call](const auto&... what) {
+    fail(FPT_ERR_TRAIN_RESULT, call, " must return (is_completed, loss)", what...);
+  };
   if (!PyTuple_Check(result) && !PyList_Check(result))
-    fail(FPT_ERR_TRAIN_RESULT, call, " must return (is_completed, loss) but returned ",
-         result == Py_None ? "None" : Py_TYPE(result)->tp_name);
+    refuse(" but returned ", result == Py_None ? "None" : Py_TYPE(result)->tp_name);
   const Py_ssize_t values = PySequence_Size(result);
   if (values < 0) throw_python_error(concat(call));  // of a class that the script derived from list
-  if (values != 2)
-    fail(FPT_ERR_TRAIN_RESULT, call, " must return (is_completed, loss) but returned ", values, " values");
+  if (values != 2) refuse(" but returned ", values, " values");
   const Ref first(PySequence_GetItem(result, 0)), second(PySequence_GetItem(result, 1));
   if (!first || !second) throw_python_error(concat(call));
   const int done = truth(first.get());
   double number = 0;
   if (done < 0) {
     const bool swapped = truth(second.get()) >= 0;
-    fail(FPT_ERR_TRAIN_RESULT, call, " must return (is_completed, loss), but the first value is of type ",
-         Py_TYPE(first.get())->tp_name, " and no bool", swapped ? ": the two are in the wrong order" : "");
+    refuse(", but the first value is of type ", Py_TYPE(first.get())->tp_name, " and no bool",
+           swapped ? ": the two are in the wrong order" : "");
   }
   if (!read_loss(second.get(), number))
-    fail(FPT_ERR_TRAIN_RESULT, call, " must return (is_completed, loss), but the loss is of type ",
-         Py_TYPE(second.get())->tp_name,
-         " and no single real number: reduce it in the script, for example with .mean()");
+    refuse(", but the loss is of type ", Py_TYPE(second.get())->tp_name,
+           " and no single real number: reduce it in the script, for example with .mean()");
   return {done, number};
 }
 

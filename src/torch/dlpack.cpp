@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "arrays/policy.hpp"
 #include "base/error.hpp"
 
 namespace fpt::dlpack {
@@ -89,9 +90,7 @@ int32_t dtype_of(DataType type) noexcept {
 }
 
 Array array_of(const Tensor& tensor) {
-  if (tensor.ndim > FPT_MAX_RANK)
-    fail(FPT_ERR_RANK, "a tensor of ", tensor.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK,
-         " can");
+  require_passable_rank("a tensor", tensor.ndim);
   Array array;
   array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
   array.dtype = dtype_of(tensor.dtype);

@@ -75,18 +75,18 @@ struct Slot {
 
 /// A slot filled with `array`, axes in the order the script sees. With the interpreter lock held.
 /// @param owned  let go with the last tensor; null for memory of the caller
-Slot* take_slot(const Array& array, std::shared_ptr<void> owned);
+FPT_API Slot* take_slot(const Array& array, std::shared_ptr<void> owned);
 
 /// Serial of the array that was carried last.
-uint64_t last_serial() noexcept;
+FPT_API uint64_t last_serial() noexcept;
 /// Whether an address lies in memory of the caller that torch still refers to and that was carried after `serial`. With
 /// the interpreter lock held, as above.
-bool is_in_memory_of_caller(const void* address, uint64_t serial);
+FPT_API bool is_in_memory_of_caller(const void* address, uint64_t serial);
 
 /// Give back a slot that torch did not take.
-void drop_slot(Slot* slot) noexcept;
+FPT_API void drop_slot(Slot* slot) noexcept;
 
-DataType data_type(int32_t dtype) noexcept;
+FPT_API DataType data_type(int32_t dtype) noexcept;
 
 /// FPT_NONE for a type that no array of ours can have.
 int32_t dtype_of(DataType type) noexcept;
@@ -100,6 +100,6 @@ inline bool has_axes(const Array& array, const int64_t* shape, const int64_t* st
 }
 
 /// View of a tensor, axes as the script sees them. FPT_ERR_RANK, FPT_ERR_DTYPE.
-Array array_of(const Tensor& tensor);
+FPT_API Array array_of(const Tensor& tensor);
 
 }  // namespace fpt::dlpack

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "arrays/policy.hpp"
 #include "base/cuda_driver.hpp"
 #include "base/error.hpp"
 #include "observe/observe.hpp"
@@ -155,9 +156,7 @@ bool is_of_program(PyObject* object) {
 }
 
 Array array_of_buffer(const Py_buffer& buffer) {
-  if (buffer.ndim > FPT_MAX_RANK)
-    fail(FPT_ERR_RANK, "an array of ", buffer.ndim, " axes cannot be passed to Fortran; at most ", FPT_MAX_RANK,
-         " can");
+  require_passable_rank("an array", buffer.ndim);
   Array array;
   array.data = buffer.buf;
   array.rank = buffer.ndim;
@@ -254,8 +253,7 @@ View view_of(PyObject* object) {
   View view;
   if (is_tensor(object)) {
     view.array = torch_access::view(object, view.keep);
-    if (!view.array.data && element_count(view.array) > 0)
-      fail(FPT_ERR_RESULT_TYPE, "a tensor without memory (fake, meta or zero tensor) cannot be handed to Fortran");
+    require_numbers(view.array.data, element_count(view.array));
     return view;
   }
   // a memoryview of the object holds the buffer for as long as the view lives

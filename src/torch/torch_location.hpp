@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 struct TorchLocation {
@@ -15,13 +17,13 @@ struct TorchLocation {
 };
 
 /// The torch whose libraries are loaded in this process.
-TorchLocation loaded_torch();
+FPT_API TorchLocation loaded_torch();
 
 /// The torch that a Python executable would import, as far as files tell; none for an empty name.
 TorchLocation torch_of_python(const std::string& executable);
 
 /// The package in a folder, if there is one.
-TorchLocation torch_in(const std::string& folder);
+FPT_API TorchLocation torch_in(const std::string& folder);
 
 /// True for the same folder and the same version.
 bool same_torch(const TorchLocation& a, const TorchLocation& b);

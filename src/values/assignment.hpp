@@ -21,7 +21,7 @@ void write_through(const TensorPtr& target, const TensorPtr& given);
 /// part of it.
 void require_writable(const TensorPtr& target);
 /// The core has written into the memory of a tensor: torch counts the change, and the graph of the values before ends.
-void note_written(const TensorPtr& target) noexcept;
+FPT_API void note_written(const TensorPtr& target) noexcept;
 
 /// The gradient that a tensor has now; null without one.
 [[nodiscard]] TensorPtr gradient_now(const TensorPtr& tensor);

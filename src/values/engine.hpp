@@ -19,7 +19,7 @@ inline constexpr int32_t copy_operation = FPT_MATMUL + 1;
 
 /// Its methods take the locks that they need, and start what they need. They may be called from any thread. Tensors
 /// that they are given are its own: engine_of() says whose they are.
-class Engine {
+class FPT_API Engine {
  public:
   virtual ~Engine() = default;
 
@@ -73,24 +73,24 @@ TorchValue call_torch(std::string_view function, const TorchArguments& given, bo
 /// The same for one that gives a tensor.
 [[nodiscard]] TensorPtr call_for_tensor(std::string_view function, const TorchArguments& given, bool same_layout);
 /// Tell the log, once for each function, that only Python can call it.
-void tell_of_python(std::string_view function);
+FPT_API void tell_of_python(std::string_view function);
 
 /// The engine of the process: libtorch where that is possible, else Python. Opens it when it is first asked for.
-Engine& engine();
+FPT_API Engine& engine();
 /// The engine that computes with a tensor: that of the process, or Python for an object of a class of its own.
 Engine& engine_of(Tensor& tensor);
 /// With both: Python where one of them is such an object.
 Engine& engine_of(Tensor& one, Tensor& other);
 /// libtorch as an engine, without Python and beside it. Null where the plug-in cannot be used, where the program has an
 /// interpreter of its own, whose lock its calls may hold, and with FTN_PYTORCH_DIRECT_TENSORS=0.
-Engine* libtorch_engine();
+FPT_API Engine* libtorch_engine();
 /// The engine if there is one already, else null.
 Engine* opened_engine() noexcept;
 /// Python as an engine. Opened when it is first asked for: open_python_library().
-Engine& python_engine();
+FPT_API Engine& python_engine();
 /// What torch says of a tensor now.
 [[nodiscard]] TensorFacts facts_of(const TensorPtr& tensor);
 /// Called while its library is opened.
-void provide_python_engine(Engine& made) noexcept;
+FPT_API void provide_python_engine(Engine& made) noexcept;
 
 }  // namespace fpt

@@ -18,6 +18,6 @@ struct Procedure {
 void register_procedure(std::string name, fpt_procedure forward, fpt_procedure adjoint, void* context, int32_t outputs);
 
 /// FPT_ERR_HOOK if there is none of that name.
-Procedure procedure_at(const std::string& name);
+FPT_API Procedure procedure_at(const std::string& name);
 
 }  // namespace fpt

@@ -10,13 +10,15 @@
 #include <string>
 #include <string_view>
 
+#include "ftn_pytorch.h"
+
 namespace fpt {
 
 /// Open a scope inside those of this thread.
 /// @param scope  in: a scope of this variable that was never ended is ended first, with a warning; out: identifies it
-void begin_scope(int64_t* scope, std::string_view name);
+FPT_API void begin_scope(int64_t* scope, std::string_view name);
 /// End a scope, and those inside it with a warning. FPT_ERR_ARGUMENT if it is not open on this thread.
-void end_scope(int64_t scope);
+FPT_API void end_scope(int64_t scope);
 /// The variable at `home` ends its life: the scope that it has begun, if that is open on this thread, ends with those
 /// inside it, without a warning.
 void leave_scope(const int64_t* home);
@@ -26,7 +28,7 @@ void keep_in_scope(int64_t scope, int64_t tensor);
 /// Compute gradients, or none, until the scope ends. FPT_ERR_ARGUMENT if it is not the innermost one of this thread.
 void set_gradients(int64_t scope, bool wanted);
 /// What the scopes of this thread have chosen, the innermost one that has; true if none has.
-bool gradients_are_chosen() noexcept;
+FPT_API bool gradients_are_chosen() noexcept;
 /// torch.autocast on this thread until the scope ends; empty texts for torch's defaults. FPT_ERR_ARGUMENT if it is not
 /// the innermost one of this thread, or torch does not know the device or the element type.
 void enter_autocast(int64_t scope, const std::string& device, const std::string& dtype);
@@ -34,7 +36,7 @@ void enter_autocast(int64_t scope, const std::string& device, const std::string&
 class Tensor;
 
 /// Whether torch would record what is computed with a tensor: it requires gradients, and they are on for this thread.
-bool records_gradients(Tensor& tensor);
+FPT_API bool records_gradients(Tensor& tensor);
 
 /// Whether this thread is within a scope.
 bool is_in_scope() noexcept;

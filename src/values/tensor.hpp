@@ -24,7 +24,7 @@ using TensorPtr = std::shared_ptr<Tensor>;
 ///
 /// torch may change shape, type and memory of a tensor at any time, so nothing that it said is kept: each question is
 /// answered anew, by value. Methods may be called from any thread, and take the locks that they need.
-class Tensor {
+class FPT_API Tensor {
  public:
   /// Argument, or the tensor that an argument refers to. Takes a torch_copy over; a scalar by value becomes memory.
   /// @param same_layout  axis order in which torch sees the memory
@@ -78,15 +78,15 @@ class Tensor {
 
 /// The tensor; in place of a tensor of torch an alias, which holds the memory as it is when torch gives the tensor
 /// another: for what outlives the call.
-[[nodiscard]] TensorPtr holding_memory(const TensorPtr& tensor);
+[[nodiscard]] FPT_API TensorPtr holding_memory(const TensorPtr& tensor);
 
 /// What a handle names now. FPT_ERR_NOT_LOADED, FPT_ERR_FREED, what an operation failed with whose result this is,
 /// FPT_ERR_ARGUMENT for a gradient that is not there.
-TensorPtr tensor_at(int64_t handle);
+FPT_API TensorPtr tensor_at(int64_t handle);
 /// The same where a gradient stays what it will be when it is used.
 TensorPtr named_at(int64_t handle);
 /// What a handle names, a failure included; null for nothing.
-[[nodiscard]] TensorPtr find_tensor(int64_t handle) noexcept;
+[[nodiscard]] FPT_API TensorPtr find_tensor(int64_t handle) noexcept;
 /// Whether a handle names anything but a failure.
 bool is_tensor_set(int64_t handle) noexcept;
 /// Address that identifies a handle, null for nothing.
@@ -103,11 +103,11 @@ bool is_bound(int64_t handle) noexcept;
 /// names, in the innermost scope. FPT_ERR_SHAPE, FPT_ERR_DTYPE, and FPT_ERR_PYTHON for what torch refuses.
 void assign_tensor(int64_t* left, int64_t right);
 /// A new handle, for the result of an operation. Those outside of every scope are counted.
-[[nodiscard]] int64_t insert_result(TensorPtr tensor);
+[[nodiscard]] FPT_API int64_t insert_result(TensorPtr tensor);
 /// A handle that belongs to no scope.
-[[nodiscard]] int64_t insert_unscoped(TensorPtr tensor);
+[[nodiscard]] FPT_API int64_t insert_unscoped(TensorPtr tensor);
 /// @param end  see HandleTable::remove()
-void free_tensor(int64_t handle, HandleEnd end = nullptr) noexcept;
+FPT_API void free_tensor(int64_t handle, HandleEnd end = nullptr) noexcept;
 
 /// Let the variable at `home` own the tensor that it names: it is freed with the variable. None is owned within a
 /// scope.
@@ -120,7 +120,7 @@ void disown_tensor(const int64_t* home, int64_t before);
 void end_owner(int64_t* home);
 
 /// An argument that refers to a tensor. FPT_ERR_NOT_LOADED, FPT_ERR_FREED.
-[[nodiscard]] fpt_arg tensor_argument(int64_t handle);
+[[nodiscard]] FPT_API fpt_arg tensor_argument(int64_t handle);
 
 /// A tensor as output of a call, which writes into its memory. Torch is told of the change, so that a gradient
 /// which needs the values before is refused.
@@ -133,7 +133,7 @@ class TensorOutput {
   /// As an argument that describes memory, which lives as long as this.
   const fpt_arg& described() const noexcept { return described_; }
   /// Its memory was written.
-  void written() const noexcept;
+  FPT_API void written() const noexcept;
 
  private:
   TensorPtr of_torch_, memory_;  // null for plain memory
@@ -142,7 +142,7 @@ class TensorOutput {
 
 /// Host memory of a tensor for a caller that expects `dtype` and `rank`. FPT_ERR_DTYPE, FPT_ERR_RANK, FPT_ERR_DEVICE.
 /// `label` names it in messages: "result 1".
-void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label);
+FPT_API void require_memory(const Array& array, int32_t dtype, int32_t rank, const std::string& label);
 /// The same for a pointer, through which a program may write. FPT_ERR_ARGUMENT for memory that is protected from that.
 void require_pointer(const Array& array, int32_t dtype, int32_t rank, const std::string& label);
 

@@ -23,8 +23,8 @@ inline bool is_in_place(std::string_view function) noexcept {
   return function.back() == '_' && function.substr(function.size() - 2) != "__";
 }
 
-/// Those with a name come last. Hidden, since the core would export what the standard library makes of it.
-struct [[gnu::visibility("hidden")]] TorchArgument {
+/// Those with a name come last.
+struct TorchArgument {
   TorchValue value;
   std::string_view name{};  // NOLINT(readability-redundant-member-init): GCC misses it in {{tensor}}
 };
@@ -49,12 +49,12 @@ struct TensorFacts {
 };
 
 /// "float32 (3, 10), Fortran (10, 3)", as messages describe a tensor.
-[[nodiscard]] std::string text_of(const TensorFacts& facts, bool same_layout);
+[[nodiscard]] FPT_API std::string text_of(const TensorFacts& facts, bool same_layout);
 
 /// A number, logical or text by value, without failure.
 [[nodiscard]] TorchValue torch_value(const fpt_arg& arg);
 
 /// What a failed function was called with, a line for each argument; empty without arguments.
-[[nodiscard]] std::string described(Args inputs, bool same_layout);
+[[nodiscard]] FPT_API std::string described(Args inputs, bool same_layout);
 
 }  // namespace fpt

@@ -52,7 +52,7 @@ __attribute__((visibility("default"))) void mpi_type_create_f90_real_(int* digit
 }
 __attribute__((visibility("default"))) void mpi_op_create_(fpt_mpi_function function, int* commutes, int* made,
                                                            int* code) {
-  const bool is_double = function == fpt::function_of(fpt::Reduction::sum, FPT_FLOAT64);
+  const bool is_double = function == fpt_mpi_sum(FPT_FLOAT64);
   *made = is_double ? operation_double : operation_single;
   ++operations_made;
   *code = *commutes == 1 ? 0 : 1;

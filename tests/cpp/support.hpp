@@ -76,9 +76,9 @@ template <class T>
 fpt_arg array_arg(T* data, const std::vector<int64_t>& extents, int32_t access = FPT_IN,
                   const std::vector<int64_t>& strides = {}) {
   fpt_arg arg;
-  describe_array(arg, const_cast<std::remove_const_t<T>*>(data), dtype_for<std::remove_const_t<T>>(),
-                 static_cast<int32_t>(extents.size()), extents.data(), strides.empty() ? nullptr : strides.data(),
-                 access);
+  fpt_arg_array(&arg, const_cast<std::remove_const_t<T>*>(data), dtype_for<std::remove_const_t<T>>(),
+                static_cast<int32_t>(extents.size()), extents.data(), strides.empty() ? nullptr : strides.data(),
+                access);
   return arg;
 }
 

@@ -239,7 +239,7 @@ def test_torchscript_that_belongs_to_no_library(load, tmp_path, without_torchscr
     (tmp_path / "empty.c").write_text("int nothing;\n")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "empty.c"], check=True)
     printed = load("direct", **without_torchscript)
-    assert printed.startswith("FTN_PYTORCH_ERR_IMPORT")
+    assert printed.startswith("FTN_PYTORCH_ERR_VERSION")
     assert f"{library} belongs to another library than this one" in printed
 
 

@@ -57,8 +57,8 @@ OTHER_FAULTS = [
     Fault(
         "complex numbers of the other width",
         "fortran/fpt_descriptor.c",
-        "      return FPT_COMPLEX64;",
-        "      return FPT_COMPLEX128;",
+        "CFI_type_float_Complex, FPT_COMPLEX64)",
+        "CFI_type_float_Complex, FPT_COMPLEX128)",
         ctest("^test_kinds_checked$", "test_kinds_checked"),
     ),
     # ---- python

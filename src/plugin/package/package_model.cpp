@@ -33,14 +33,12 @@ class PackageModel : public Model {
     state_ = std::move(fresh);
   }
   void save(const std::string&) override { refuse("saved: it is compiled, copy the file"); }
-  int64_t restore(const std::string&, bool, std::optional<int64_t>) override {
-    refuse("given other parameters: they are compiled into it");
-  }
-  void assign(std::vector<NamedTensor>) override { refuse("given other parameters: they are compiled into it"); }
+  int64_t restore(const std::string&, bool, std::optional<int64_t>) override { refuse_parameters(); }
+  void assign(std::vector<NamedTensor>) override { refuse_parameters(); }
   bool has(std::string_view name) override { return name == "forward"; }
   void parameters(DirectAnswer&) override { refuse("asked for parameters: they are compiled into it"); }
-  void create_optimizer(const OptimizerSettings&) override { refuse("trained: it is compiled for inference"); }
-  Training train(Inputs, Inputs) override { refuse("trained: it is compiled for inference"); }
+  void create_optimizer(const OptimizerSettings&) override { refuse_training(); }
+  Training train(Inputs, Inputs) override { refuse_training(); }
 
   void call(std::string_view name, Inputs inputs, int32_t, DirectAnswer& answer) override {
     if (!name.empty() && name != "forward")
@@ -63,6 +61,8 @@ class PackageModel : public Model {
     FramePool frames;
   };
 
+  [[noreturn]] void refuse_parameters() const { refuse("given other parameters: they are compiled into it"); }
+  [[noreturn]] void refuse_training() const { refuse("trained: it is compiled for inference"); }
   [[noreturn]] void refuse(const char* what) const {
     fail(FPT_ERR_HOOK, settings_.file, " is a package of AOTInductor, which cannot be ", what);
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "plugin/model.hpp"
 
 namespace fpt::direct {
 namespace {
@@ -71,7 +72,7 @@ void require_checkpoint(const std::string& path) {
     fs::create_directories(parent, failure);
     if (failure) warn(not_made(parent, failure) + ": nothing can be written to " + path);
   }
-  fail(FPT_ERR_NO_CHECKPOINT, path, " does not exist, so there is nothing to restore");
+  fail_without_checkpoint(path);
 }
 
 std::vector<FolderEntry> CheckpointFolder::entries() const {

@@ -15,6 +15,7 @@
 #include "base/replaced_file.hpp"
 #include "ftr/refusal.hpp"
 #include "ftr/sha256.hpp"
+#include "plugin/model.hpp"
 #include "plugin/recording/pieces.hpp"
 
 namespace fpt::direct {
@@ -37,8 +38,7 @@ void refuse_other_rank(const std::string& file) {
 }  // namespace
 
 std::string checkpoint_path(const std::string& file) {
-  if (file.find_first_not_of(" \t\n\v\f\r") == std::string::npos)
-    fail(FPT_ERR_FILE, "the name of the checkpoint is empty");
+  require_name(file);
   std::error_code failure;
   const std::filesystem::path path = absolute_path(with_rank(file));
   const std::filesystem::path followed = std::filesystem::weakly_canonical(path, failure);

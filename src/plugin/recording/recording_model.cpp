@@ -127,7 +127,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
     add_runners(made->program);
   } catch (const Error& error) {
     if (error.status() != FPT_ERR_FORMAT) throw;
-    fail(FPT_ERR_FORMAT, settings_.file, " is no recording that can be run: ", error.text());
+    fail(FPT_ERR_FORMAT, ftr::unrunnable(settings_.file, error.text()));
   }
   if (starts_generator_) made->program.state().start_generator();
   return made;

@@ -23,16 +23,16 @@ struct Moments {
 class Optimizer {
  public:
   /// Names may be empty.
-  Optimizer(const OptimizerSettings& settings, const std::vector<NamedTensor>& parameters);
+  FPT_API Optimizer(const OptimizerSettings& settings, const std::vector<NamedTensor>& parameters);
 
   OptimizerSettings& settings() noexcept { return settings_; }
   const OptimizerSettings& settings() const noexcept { return settings_; }
   std::vector<Moments>& moments() noexcept { return moments_; }
   const std::vector<Moments>& moments() const noexcept { return moments_; }
   /// Forget the gradients of the step before.
-  void clear_gradients();
+  FPT_API void clear_gradients();
   /// One step with the gradients that there are. Parameters without one stay; false where none has one.
-  bool step();
+  FPT_API bool step();
 
  private:
   struct Batch;

@@ -83,7 +83,7 @@ void read_moments(const c10::IValue& state, const OptimizerSettings& settings, M
     if (!entries.contains(part.name)) continue;
     const at::Tensor read = tensor_in(entry_in(state, part.name), part.name);
     if (read.sizes() != moments.parameter.sizes() || read.scalar_type() != moments.parameter.scalar_type())
-      fail(FPT_ERR_FORMAT, part.name, " of ", moments.name, " is not of the type and shape of the parameter");
+      fail_of_moment(part.name, moments.name);
     moments.*part.tensor = at::empty_like(moments.parameter, at::MemoryFormat::Preserve).detach().copy_(read);
   }
   moments.steps = is_adam(settings) ? steps_in(state, moments.name) : moments.first.defined();
@@ -109,8 +109,7 @@ std::unique_ptr<Optimizer> optimizer_of(const c10::IValue& value, const std::vec
     std::vector<Moments>& all = optimizer->moments();
     const auto moments =
         std::find_if(all.begin(), all.end(), [&name](const Moments& each) { return each.name == name; });
-    if (moments == all.end())
-      fail(FPT_ERR_FORMAT, "the model has no parameter ", as_utf8(name.substr(0, 200)), " to be trained");
+    if (moments == all.end()) fail_without_parameter(name);
     const auto state = states.toGenericDict().find(static_cast<int64_t>(number));
     if (state == states.toGenericDict().end()) continue;
     require_plain(state->value().isGenericDict(), "the state of a parameter", "dict");
@@ -130,6 +129,14 @@ c10::IValue value_of_state(const std::string& bytes, const std::vector<NamedTens
 }
 
 }  // namespace
+
+void fail_without_parameter(std::string_view name) {
+  fail(FPT_ERR_FORMAT, "the model has no parameter ", as_utf8(name.substr(0, 200)), " to be trained");
+}
+
+void fail_of_moment(std::string_view moment, const std::string& parameter) {
+  fail(FPT_ERR_FORMAT, moment, " of ", parameter, " is not of the type and shape of the parameter");
+}
 
 std::string bytes_of_state(const Optimizer& optimizer) {
   const OptimizerSettings& settings = optimizer.settings();

@@ -15,12 +15,17 @@ namespace fpt::direct {
 
 constexpr const char* optimizer_file = "ftn_pytorch_optimizer";
 
-std::string bytes_of_state(const Optimizer& optimizer);
+FPT_API std::string bytes_of_state(const Optimizer& optimizer);
 
 /// An optimizer for the parameters of a model with the state of a file. FPT_ERR_FORMAT where it is damaged or of
 /// another model.
-std::unique_ptr<Optimizer> optimizer_of_state(const std::string& bytes, const std::vector<NamedTensor>& parameters,
-                                              const std::string& file);
+FPT_API std::unique_ptr<Optimizer> optimizer_of_state(const std::string& bytes,
+                                                      const std::vector<NamedTensor>& parameters,
+                                                      const std::string& file);
+
+/// FPT_ERR_FORMAT for what a file has that the model has not.
+[[noreturn]] void fail_without_parameter(std::string_view name);
+[[noreturn]] void fail_of_moment(std::string_view moment, const std::string& parameter);
 
 /// The value of a text that 0.2.0 has written. FPT_ERR_FORMAT where it is damaged.
 [[nodiscard]] c10::IValue value_of_text(const std::string& text, const std::vector<NamedTensor>& parameters);

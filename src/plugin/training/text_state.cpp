@@ -49,8 +49,7 @@ const char* moment_named(std::string_view word, bool is_sgd) {
 at::Tensor tensor_for(const NamedTensor& parameter, const std::string& moment, const std::string& described) {
   std::string wanted = concat(dtype_name(dtype_of(parameter.second.scalar_type())), " ");
   for (const int64_t size : parameter.second.sizes()) wanted += concat(wanted.back() == ' ' ? "" : ",", size);
-  if (described != wanted)
-    fail(FPT_ERR_FORMAT, moment, " of ", parameter.first, " is not of the type and shape of the parameter");
+  if (described != wanted) fail_of_moment(moment, parameter.first);
   return at::empty(parameter.second.sizes(), at::TensorOptions().dtype(parameter.second.scalar_type()));
 }
 
@@ -94,8 +93,7 @@ c10::IValue value_of_text(const std::string& text, const std::vector<NamedTensor
     } else if (first == "parameter") {
       const auto found = std::find_if(parameters.begin(), parameters.end(),
                                       [&second](const NamedTensor& each) { return each.first == second; });
-      if (found == parameters.end())
-        fail(FPT_ERR_FORMAT, "the model has no parameter ", as_utf8(second), " to be trained");
+      if (found == parameters.end()) fail_without_parameter(second);
       parameter = &*found;
       state = new_plain_dict();
       state.insert("step", at::scalar_tensor(number_in(third), at::kFloat));

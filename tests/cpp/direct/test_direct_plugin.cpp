@@ -2,30 +2,18 @@
 /// Opening the plug-in that lies beside this program. What speaks against it is in tests/direct/test_choice.py.
 #include <thread>
 
-#include "direct/direct_plugin.hpp"
 #include "direct/torch_side.hpp"
 #include "support.hpp"
 
 namespace fpt {
 namespace {
 
-TEST(DirectPlugin, NothingSpeaksAgainstTheOneOfThisBuild) {
-  EXPECT_FALSE(direct_torch().folder.empty());
-  EXPECT_EQ(direct_obstacle(), "");
-}
-
 TEST(DirectPlugin, IsOpenedOnceForAllThreads) {
   std::vector<TorchSide*> seen(8);
   std::vector<std::thread> threads;
   for (TorchSide*& one : seen) threads.emplace_back([&one] { one = &torch_side(); });
   for (std::thread& thread : threads) thread.join();
-  ASSERT_NE(opened_torch_side(), nullptr);
-  EXPECT_EQ(seen, std::vector<TorchSide*>(8, opened_torch_side()));
-}
-
-TEST(DirectPlugin, IsThatOfTheTorchItWasBuiltWith) {
-  torch_side();
-  EXPECT_TRUE(same_torch(loaded_torch(), direct_torch()));
+  EXPECT_EQ(seen, std::vector<TorchSide*>(8, &torch_side()));
 }
 
 std::unique_ptr<Runner> loaded(const std::string& file) {
@@ -53,11 +41,11 @@ TEST(DirectPlugin, WhatLibtorchThrowsIsAFailureOfTheLibrary) {
 
 TEST(DirectPlugin, ItsWarningsAreThoseOfTheLibrary) {
   static std::string warned;
-  set_warning_handler([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
+  fpt_on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
   std::vector<float> x = {1};
   fpt_arg input = test::in(x);
   loaded("direct_counter.pt")->run({"keep", {&input, 1}});
-  set_warning_handler(nullptr);
+  fpt_on_warning(nullptr);
   EXPECT_NE(warned.find("keep of direct_counter kept input 1"), std::string::npos) << warned;
 }
 

@@ -2,49 +2,22 @@
 /// Saved models in the place of a script, with those of tests/fortran/scripts/make_direct_models.py, by the plug-in as
 /// the library opens it. What the models compute and how they take their arguments is beside this file and in
 /// tests/fortran/test_direct*.f90.
-#include "direct/torch_side.hpp"
 #include "fake_driver.hpp"
-#include "support.hpp"
+#include "plugin/direct_model.hpp"
+#include "script.hpp"
 
 namespace fpt {
 namespace {
 
+using test::file_of;
 using test::in;
+using test::Model;
 using test::named;
 using test::out;
+using test::outcome;
 using test::outcome_of;
 
 using Doubles = std::vector<double>;
-
-std::string file_of(const std::string& name) { return std::filesystem::absolute("direct_" + name + ".pt").string(); }
-
-/// A model, and calls that tell how they ended.
-class Model {
- public:
-  explicit Model(const std::string& name, const Options& options = {})
-      : runner_(torch_side().load(file_of(name), ModelKind::torchscript, options, {})) {}
-
-  Runner* operator->() const { return runner_.get(); }
-
-  test::Outcome forward(std::vector<fpt_arg> inputs, std::vector<fpt_arg> outputs, int64_t* results = nullptr) const {
-    return outcome_of([&] { runner_->run({forward_hook, inputs, {outputs, results}}); });
-  }
-  test::Outcome call(const std::string& name, std::vector<fpt_arg> inputs = {}, std::vector<fpt_arg> outputs = {},
-                     int64_t* results = nullptr) const {
-    return outcome_of([&] { runner_->run({name, inputs, {outputs, results}}); });
-  }
-  test::Outcome train(std::vector<fpt_arg> inputs, std::vector<fpt_arg> targets, Training* training = nullptr) const {
-    Training unused, *said = training ? training : &unused;
-    return outcome_of([&] { runner_->run({train_hook, inputs, {}, 0, false, targets, said}); });
-  }
-  TensorPtr of_list(Args inputs) const {
-    TensorPtr made;
-    return runner_->run({forward_hook, inputs, {{}, nullptr, &made}, 0, true}), made;
-  }
-
- private:
-  std::unique_ptr<Runner> runner_;
-};
 
 bool has_gpu() {
   Options there;
@@ -55,6 +28,20 @@ bool has_gpu() {
 struct DirectRunnerTest : testing::Test {
   Doubles x = {1, 2, 3, 4, 5, 6}, y = Doubles(6, -1), z = Doubles(6, -1);
   int64_t results = 0, tensor = 0;
+  void* data = nullptr;
+
+  void hold(TensorPtr made) {
+    free_tensor(tensor);
+    tensor = insert_unscoped(std::move(made));
+  }
+  /// Of result 1, of one axis.
+  test::Outcome memory_of_result(int32_t dtype) {
+    int64_t extent, stride;
+    return outcome(fpt_results_data(results, 1, dtype, 1, &data, &extent, &stride));
+  }
+  test::Outcome copy_result(fpt_arg output, int32_t cast) {
+    return outcome(fpt_results_copy(results, 1, &output, cast));
+  }
   ~DirectRunnerTest() override {
     fpt_results_free(results);
     free_tensor(tensor);
@@ -147,8 +134,8 @@ TEST_F(DirectRunnerTest, HalfPrecisionIsWidenedOnTheWayOut) {
   ASSERT_OK(model.call("half", {in(x)}, {out(single)}));
   EXPECT_EQ(single[5], 6);
   ASSERT_OK(model.call("half", {in(x)}, {}, &results));
-  EXPECT_FAILS(outcome_of([&] { results_table().at(results).memory(1, FPT_FLOAT32, 1); }), FPT_ERR_DTYPE, "float16");
-  ASSERT_OK(outcome_of([&] { results_table().at(results).copy_to(1, out(y), false); }));
+  EXPECT_FAILS(memory_of_result(FPT_FLOAT32), FPT_ERR_DTYPE, "float16");
+  ASSERT_OK(copy_result(out(y), 0));
   EXPECT_EQ(y, x);
 }
 
@@ -171,10 +158,10 @@ TEST_F(DirectRunnerTest, InputsLiveAsLongAsResultsThatShareTheirMemoryAndNoLonge
 TEST_F(DirectRunnerTest, AResultThatIsAnInputAgainAndAgainIsOwnedByItsMemoryAlone) {
   const Model model("passing");
   const auto memory = std::make_shared<Doubles>(x);
-  store_tensor(&tensor, Tensor::of_memory(array_of(in(*memory)), memory, false));
+  hold(Tensor::of_memory(array_of(in(*memory)), memory, false));
   for (int call = 0; call < 200000; ++call) {
     fpt_arg input = tensor_argument(tensor);
-    store_tensor(&tensor, model.of_list({&input, 1}));
+    hold(model.of_list({&input, 1}));
   }
   EXPECT_EQ(tensor_at(tensor)->array().data, memory->data());
   EXPECT_EQ(tensor_at(tensor)->owner(), memory);
@@ -187,9 +174,10 @@ TEST_F(DirectRunnerTest, ResultsAndTensorsOutliveTheModel) {
     const Model model("weighted");
     ASSERT_OK(model.forward({in(x)}, {}, &results));
     fpt_arg input = in(x);
-    store_tensor(&tensor, model.of_list({&input, 1}));
+    hold(model.of_list({&input, 1}));
   }
-  EXPECT_EQ(static_cast<double*>(results_table().at(results).memory(1, FPT_FLOAT64, 1).data)[5], 36);
+  ASSERT_OK(memory_of_result(FPT_FLOAT64));
+  EXPECT_EQ(static_cast<double*>(data)[5], 36);
   EXPECT_EQ(static_cast<double*>(tensor_at(tensor)->array().data)[5], 36);
 }
 
@@ -207,7 +195,7 @@ TEST_F(DirectRunnerTest, ACopyIsTakenOver) {
 }
 
 TEST_F(DirectRunnerTest, TensorsStandForTheirMemoryUnderTheNameOfTheArgument) {
-  store_tensor(&tensor, Tensor::of_arg(out(z)));
+  hold(Tensor::of_arg(out(z)));
   z.assign(6, 10);
   ASSERT_OK(Model("two").forward({named("b", tensor_argument(tensor)), named("a", in(x))},
                                  {out(y), tensor_argument(tensor)}));
@@ -309,8 +297,7 @@ TEST_F(DirectRunnerTest, MemoryOfADeviceIsRefusedBeforeAnythingRuns) {
   }
   ASSERT_OK(model.forward({in(one)}, {out(count)}, &results));
   EXPECT_EQ(count[0], 1) << "this call is the first that ran";
-  const auto copy = [&](const fpt_arg& output) { results_table().at(results).copy_to(1, output, true); };
-  EXPECT_FAILS(outcome_of([&] { copy(test::array_arg(there, {1}, FPT_OUT)); }), FPT_ERR_DEVICE, "cannot use");
+  EXPECT_FAILS(copy_result(test::array_arg(there, {1}, FPT_OUT), 1), FPT_ERR_DEVICE, "cannot use");
   Options converting;
   converting.real_dtype = FPT_FLOAT32;
   EXPECT_FAILS(Model("weighted", converting).forward({test::array_arg(reinterpret_cast<double*>(there), {1})}, {}),

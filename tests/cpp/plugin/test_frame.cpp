@@ -20,7 +20,7 @@ TEST(PluginFrame, NewContentsOfAKnownArrayAreSeen) {
 
 TEST(PluginFrame, KeptInputIsReportedOnceAndNotUsedAgain) {
   static std::string warned;
-  set_warning_handler([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
+  fpt_on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
   Loaded model("counter");
   std::vector<float> x = {1, 2};
   ASSERT_OK(model.call("keep", {in(x)}));
@@ -28,23 +28,23 @@ TEST(PluginFrame, KeptInputIsReportedOnceAndNotUsedAgain) {
   warned.clear();
   ASSERT_OK(model.call("keep", {in(x)}));
   EXPECT_EQ(warned, "");
-  set_warning_handler(nullptr);
+  fpt_on_warning(nullptr);
 }
 
 TEST(PluginFrame, AReturnedInputIsNotKept) {
   static std::string warned;
-  set_warning_handler([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
+  fpt_on_warning([](const char* text, int64_t length) { warned.append(text, static_cast<std::size_t>(length)); });
   std::vector<float> x = {1, 2, 3, 4, 5, 6};
   for (const char* name : {"passing", "turned", "sliced", "pair"}) {
     Loaded model(name);
     ASSERT_OK(model.call(nullptr, {in(x, {3, 2})})) << name;
     EXPECT_EQ(warned, "") << name;
   }
-  set_warning_handler(nullptr);
+  fpt_on_warning(nullptr);
 }
 
 TEST(PluginFrame, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
-  set_warning_handler([](const char*, int64_t) {});  // of inputs that are kept
+  fpt_on_warning([](const char*, int64_t) {});  // of inputs that are kept
   Loaded model("meddler");
   std::vector<float> x = {1, 2, 3, 4, 5, 6};
   for (const char* action : {"turn", "add_axis", "resize", "point_elsewhere", "want_gradient", "leave_gradient", "keep",
@@ -60,7 +60,7 @@ TEST(PluginFrame, WhatAModelDoesToItsInputIsGoneInTheNextCall) {
       const auto* after = static_cast<float*>(model.array().data);
       EXPECT_EQ(std::vector<float>(after, after + 4), expected) << "forward after " << action << ", call " << i;
     }
-  set_warning_handler(nullptr);
+  fpt_on_warning(nullptr);
 }
 
 TEST(PluginFrame, AnInputThatIsChangedUnaskedIsRefusedInEveryCall) {

@@ -8,7 +8,7 @@ torch.save writes of the ``state_dict`` of an optimizer, with its class and the 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import FtnPytorchError, summary
@@ -96,15 +96,13 @@ def _made(content: Mapping[str, Any], parameters: Mapping[str, Any]) -> Optimize
     made = OptimizerRunner(kind, list(parameters.values()), settings)
     states = {}
     for number, name in enumerate(content["names"]):
-        if name not in parameters:
-            raise ValueError(f"the model has no parameter {name} to be trained")
+        parameter = _parameter(name, parameters)
         if number not in content["state"]:
             continue
-        parameter, state = parameters[name], dict(content["state"][number])
+        state = dict(content["state"][number])
         moments = {each: state[each] for each in _MOMENTS[kind] if each in state}
         for each, value in moments.items():
-            if value.dtype != parameter.dtype or value.shape != parameter.shape:
-                raise ValueError(f"{each} of {name} is not of the type and shape of the parameter")
+            _require_like(parameter, value.dtype == parameter.dtype, value.shape, f"{each} of {name}")
             state[each] = torch.empty_like(parameter).copy_(value).detach()
         steps = float(state.get("step", 1.0 if moments else 0.0))
         if not 0 <= steps < float("inf"):
@@ -117,6 +115,17 @@ def _made(content: Mapping[str, Any], parameters: Mapping[str, Any]) -> Optimize
     return made
 
 
+def _parameter(name: str, parameters: Mapping[str, Any]) -> Any:
+    if name not in parameters:
+        raise ValueError(f"the model has no parameter {name} to be trained")
+    return parameters[name]
+
+
+def _require_like(parameter: Any, has_its_type: bool, shape: Sequence[int], what: str) -> None:
+    if not has_its_type or tuple(shape) != tuple(parameter.shape):
+        raise ValueError(f"{what} is not of the type and shape of the parameter")
+
+
 def _left_behind(kind: str, settings: Mapping[str, Any]) -> set[str]:
     """What a step leaves behind."""
     if kind == "SGD":
@@ -125,7 +134,7 @@ def _left_behind(kind: str, settings: Mapping[str, Any]) -> set[str]:
 
 
 def _value_of_text(data: bytes, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of the text that 0.2.0 wrote: lines, then the bytes of the tensors (text_state.hpp)."""
+    """The same of the text that 0.2.0 wrote: lines, then the bytes of the tensors (plugin/training/text_state.cpp)."""
     import torch
 
     head, end, body = data.partition(b"\nend\n")
@@ -138,22 +147,18 @@ def _value_of_text(data: bytes, parameters: Mapping[str, Any]) -> dict[str, Any]
     states: dict[int, dict[str, Any]] = {}
     settings: dict[str, Any] = {"dampening": 0.0}
     for first, *rest in map(str.split, head.decode().split("\n")[1:]):
-        moments = dict(zip(("first", "second", "largest"), _MOMENTS.get(kind, ())))
+        moments = dict(zip(("first", "second", "largest"), _MOMENTS.get(kind, _MOMENTS["Adam"] if kind else ())))
         if first == "kind":
-            if rest[0] not in CLASSES:
-                raise ValueError(f"there is no optimizer {rest[0]!r}")
-            kind = CLASSES[rest[0]]
+            kind = CLASSES.get(rest[0], rest[0])
         elif first == "parameter":
             name = rest[0]
-            if name not in parameters:
-                raise ValueError(f"the model has no parameter {name} to be trained")
+            _parameter(name, parameters)
             states[len(names)] = {"step": torch.tensor(float(int(rest[1])), device="cpu")} if kind != "SGD" else {}
             names.append(name)
         elif names and first in moments:
             parameter = parameters[names[-1]]
             sizes = tuple(map(int, rest[1].split(","))) if len(rest) > 1 else ()
-            if rest[0] != dtype_name(parameter) or sizes != tuple(parameter.shape):
-                raise ValueError(f"{first} of {names[-1]} is not of the type and shape of the parameter")
+            _require_like(parameter, rest[0] == dtype_name(parameter), sizes, f"{first} of {names[-1]}")
             size = parameter.numel() * parameter.element_size()
             if len(body) < size:
                 raise ValueError("its numbers are incomplete")

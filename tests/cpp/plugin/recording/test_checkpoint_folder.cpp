@@ -23,10 +23,10 @@ class CheckpointFolderTest : public testing::Test {
  protected:
   CheckpointFolderTest() {
     warnings.clear();
-    set_warning_handler(
+    fpt_on_warning(
         [](const char* text, int64_t length) { warnings.emplace_back(text, static_cast<std::size_t>(length)); });
   }
-  ~CheckpointFolderTest() override { set_warning_handler(nullptr); }
+  ~CheckpointFolderTest() override { fpt_on_warning(nullptr); }
   test::Folder parent;
   fs::path place = parent.path() / "steps";
   std::string text = place.string();
