@@ -222,6 +222,12 @@ void Call::forget() {
   copies_.clear();
 }
 
+at::DimVector Call::strides_of(const SavedInput& input) const {
+  at::DimVector strides;
+  for (const Size& each : input.strides) strides.push_back(each.of(batch_));
+  return strides;
+}
+
 /// A copy of an argument does not show what is written through another one of its memory.
 void Call::require_apart(std::size_t place) const {
   const SavedTape& tape = recording_->tape;
@@ -231,8 +237,9 @@ void Call::require_apart(std::size_t place) const {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     if (!tape.inputs[i].is_tensor || tape.inputs[i].slot == tape.inputs[place].slot) continue;
     if ((!is_written(i) && !is_written(place)) || !may_overlap(tensor(i), tensor(place))) continue;
-    const bool has_one_copy =
-        is_one_tensor(tensor(i), tensor(place)) && !has_strides(tensor(i), tape.inputs[i], batch_);
+    const bool has_one_copy = is_one_tensor(tensor(i), tensor(place)) &&
+                              !has_strides(tensor(i), tape.inputs[i], batch_) &&
+                              strides_of(tape.inputs[i]) == strides_of(tape.inputs[place]);
     if (!has_one_copy)
       fail(Why::argument, function_.label,
            " is given two arrays that overlap, and writes one of them. They have other ",
@@ -251,8 +258,7 @@ void Call::set_input(Frame& frame, const SavedInput& input, std::size_t place) {
     return;
   }
   require_apart(place);
-  at::DimVector strides;
-  for (const Size& each : input.strides) strides.push_back(each.of(batch_));
+  const at::DimVector strides = strides_of(input);
   const auto same = std::find_if(copies_.begin(), copies_.end(), [&](const auto& each) {
     return is_one_tensor(this->tensor(each.first), tensor) && each.second.strides() == strides;
   });

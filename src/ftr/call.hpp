@@ -88,6 +88,7 @@ class Call {
   bool is_made_for(const SavedTape& tape, bool of_all_axes) const;
   const at::Tensor& tensor(std::size_t place) const { return given_[order_[place]].value.toTensor(); }
   [[noreturn]] void refuse(Why why) const;
+  at::DimVector strides_of(const SavedInput& input) const;
   void require_apart(std::size_t place) const;
   void set_input(Frame& frame, const SavedInput& input, std::size_t place);
   void give_back(std::size_t place);

@@ -85,7 +85,7 @@ class NodeServer : public Server {
       clients_.clear();
       for (int number = 0; number < 3; ++number) dup2(joining.standard[static_cast<std::size_t>(number)].get(), number);
       for (Descriptor& each : joining.standard) each.reset();
-      joining.place.enter(started_.variables);
+      joining.place.enter(before_load_);
       try {
         if (python_is_started())
           python_side().become_worker(joining.place.variables, joining.place.rank, joining.place.threads,
@@ -123,7 +123,7 @@ class NodeServer : public Server {
     return concat("with exit status ", WEXITSTATUS(status));
   }
 
-  const RankPlace started_ = RankPlace::here(0, 1);
+  const std::vector<std::string> before_load_ = RankPlace::here(0, 1).variables;
   std::map<std::size_t, pid_t> workers_;
 };
 

@@ -94,8 +94,19 @@ RankPlace RankPlace::read(SegmentReader& reader) {
 }
 
 void RankPlace::enter(const std::vector<std::string>& before) {
-  for (std::string& each : variables_of_process())
-    if (std::find(before.begin(), before.end(), each) == before.end()) variables.push_back(std::move(each));
+  for (std::string& each : variables_of_process()) {
+    const auto is_it = [&each, length = each.find('=') + 1](const std::string& other) {
+      return other.compare(0, length, each, 0, length) == 0;
+    };
+    const auto old = std::find_if(before.begin(), before.end(), is_it);
+    const auto own = std::find_if(variables.begin(), variables.end(), is_it);
+    const bool was_there = old != before.end(), is_there = own != variables.end();
+    if (was_there != is_there || (is_there && *own != *old)) continue;  // the rank has a value of its own, or none
+    if (is_there)
+      *own = std::move(each);
+    else
+      variables.push_back(std::move(each));
+  }
   clearenv();
   for (const std::string& each : variables) {
     const std::size_t name = each.find('=');

@@ -24,7 +24,8 @@ struct RankPlace {
 
   void write(SegmentWriter& writer) const;
   static RankPlace read(SegmentReader& reader);
-  /// Make it that of this process, with the variables that the load has set. What cannot be had stays as it is.
+  /// Make it that of this process, with the variables that the load has set, but for those of which the rank has had
+  /// another value than the load. What cannot be had stays as it is.
   /// @param before  variables of this process before the load
   void enter(const std::vector<std::string>& before);
   /// Threads that torch has in the process of the rank: what the program has asked for, OMP_NUM_THREADS, its cores.

@@ -34,16 +34,11 @@ Ref option_values(Args given, const Options& options) {
   return dict;
 }
 
-/// torch registers exit handlers of its own when it comes; ours has to run before them.
-class TorchWatch {
- public:
-  void look_again() const {
-    if (!had_torch_ && torch_is_imported()) register_exit_handler();
-  }
-
- private:
-  const bool had_torch_ = torch_is_imported();
-};
+/// torch registers exit handlers of its own when it comes, and when a script computes with some of it while it is
+/// loaded: ours has to run before them.
+void end_before_torch() {
+  if (torch_is_imported()) register_exit_handler();
+}
 
 /// What pytorch-fortran's tensors hold: they know nothing of gradients, and a graph would keep all that it was made of.
 Ref without_graph(Ref result) {
@@ -112,7 +107,6 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
                                            Args config) {
   if (!is_started()) ensure_started();
   const InterpreterLock gil;
-  const TorchWatch torch;
   const Ref values = named_values(config, options.same_layout, "config"), chosen = option_values(given, options),
             path = text_object(file);
   std::unique_ptr<ScriptRunner> loaded(new ScriptRunner);
@@ -124,7 +118,7 @@ std::unique_ptr<Runner> ScriptRunner::load(int32_t kind, const std::string& file
       PyObject_CallFunction(embed("load"), "iOOO", kind, path.get(), chosen.get(), values.get()), "loading " + file);
   loaded->script_.name = loaded->attribute("name");
   loaded->read_attributes();
-  torch.look_again();
+  end_before_torch();
   return loaded;
 }
 
@@ -142,11 +136,10 @@ std::unique_ptr<ScriptRunner> ScriptRunner::of_object(Ref runner, const Options&
 std::unique_ptr<Runner> ScriptRunner::torch_functions(bool same_layout) {
   if (!is_started()) ensure_started();
   const InterpreterLock gil;
-  const TorchWatch torch;
   Options options;
   options.same_layout = same_layout;
   auto made = of_object(checked(PyObject_CallFunction(embed("torch_functions"), "i", same_layout), "torch"), options);
-  torch.look_again();
+  end_before_torch();
   return made;
 }
 
@@ -241,7 +234,6 @@ Function& ScriptRunner::bind(std::string_view name, int32_t flags) {
 
 void ScriptRunner::reload() {
   const InCall in_call(*this);
-  const TorchWatch torch;
   has_garbage_ = true;
   checked(PyObject_CallFunctionObjArgs(embed("reload"), script_.runner.get(), nullptr), "reloading " + script_.name);
   for (auto& function : functions_) retired_.push_back(std::move(function));
@@ -249,7 +241,7 @@ void ScriptRunner::reload() {
   latest_ = nullptr;
   ++reloads_;
   read_attributes();
-  torch.look_again();
+  end_before_torch();
 }
 
 bool ScriptRunner::has(const std::string& function) {

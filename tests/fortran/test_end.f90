@@ -80,6 +80,8 @@ program test_end
       stop 6
    case ("shared")
       call model%call("shares")
+   case ("shared_failure")
+      call model%call("shares_and_fails", stat=stat)
    case ("procedure", "open_scope")
       call torch_register("twice", twice)
       call scope%begin("at the end")

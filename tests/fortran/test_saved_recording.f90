@@ -138,7 +138,7 @@ contains
    subroutine has_other_functions()
       type(torch_results) :: results
       real(real32) :: first(16), second(16), y(16, many), total
-      real(real32), target :: changed(16, many)
+      real(real32), target :: changed(16, many), wide(16, many + 1)
       integer :: stat
       character(:), allocatable :: errmsg
 
@@ -163,6 +163,10 @@ contains
       call expect(all(same(changed, x/2)), "it is written once")
       call closure%call("shared", [torch_in(changed), torch_in(changed)], [torch_out(total)], stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "one that no input may write", errmsg)
+      wide = 1
+      call closure%call("shared", [torch_in(wide(:, :many)), torch_out(wide(:, 2:))], [torch_out(total)], stat=stat, &
+         errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_INPUT_MODIFIED, "one of which a part may be written", errmsg)
       call closure%call("moments", [torch_in(x), torch_in(3)], [torch_out(first), torch_out(second)], stat=stat, &
          errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a number that is another one", errmsg, "scale = 2")

@@ -149,3 +149,42 @@ def test_tensors_of_inference_mode_are_such_in_each_call(is_around):
             begun = next(Cell.calls)
     assert apply.recording.is_ready, apply.recording.obstacle
     assert next(Cell.calls) == begun + 1, "each call is given what a recording holds for"
+
+
+def test_what_comes_out_of_a_part_in_inference_mode_is_not_recorded():
+    class Cell:
+        state = torch.zeros(3)
+
+    @recorded
+    def function(x):
+        with torch.inference_mode():
+            Cell.state = x + Cell.state * 0.5
+        return x * 2
+
+    with pytest.warns(FtnPytorchWarning, match="enter it around the whole function"):
+        for number in range(12):
+            result = function(torch.full((3,), float(number)))
+            assert Cell.state.is_inference() and not result.is_inference(), number
+    assert not function.recording.is_ready
+
+
+def _whole(x):
+    return x * 2 if x.detach().sum() > 10 else x * 3
+
+
+def _part(x):
+    with torch.inference_mode():
+        is_large = x.detach().sum() > 10
+    return x * 2 if is_large else x * 3
+
+
+@pytest.mark.parametrize("is_around", [False, True])
+@pytest.mark.parametrize("function", [_whole, _part, torch.inference_mode()(_whole)], ids=["whole", "part", "inside"])
+def test_numbers_of_tensors_of_inference_mode_decide(function, is_around):
+    """torch hands their operators over unsplit: what asks for the number has another name."""
+    apply = recorded(function)
+    with torch.inference_mode(is_around):
+        for number in [*range(3), *range(3), *range(3), *range(20)]:
+            x = torch.full((3,), float(number))
+            assert torch.equal(apply(x), function(x)), number
+    assert apply.recording.is_ready, apply.recording.obstacle

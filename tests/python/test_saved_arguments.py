@@ -48,3 +48,14 @@ def test_what_is_written_is_seen_through_the_other_argument(saved, which, fails)
             each.item() for each in step.__wrapped__(*ARGUMENTS[which](expected))
         ]
     assert torch.equal(memory, expected)
+
+
+def test_one_array_that_would_be_copied_in_two_ways_is_refused(tmp_path, fails):
+    for _ in range(8):
+        step(torch.ones(4, 4), torch.ones(4, 4).t())
+    saved = load_recording(save_recording(str(tmp_path / "step.ftr"), {"step": step}, {}))
+    memory = torch.arange(64.0).reshape(8, 8)
+    section = memory[::2, ::2]
+    with fails("ARGUMENT", "is given two arrays that overlap, and writes one of them"):
+        saved.call("step", section, section)
+    assert torch.equal(memory, torch.arange(64.0).reshape(8, 8))

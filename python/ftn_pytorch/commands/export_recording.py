@@ -187,7 +187,7 @@ class _Export:
             found.append(self._before.copied())
         # what the first step has made is told before what follows from it
         for key in sorted(found[0].keys() & found[1].keys(), key=lambda key: (self._before.had(key), key)):
-            if not is_same(found[0][key], found[1][key], 0):
+            if not is_same(found[0][key], found[1][key], self._tolerance):
                 raise FtnPytorchError(
                     "HOOK",
                     f"{name} cannot be saved as it begins: its first step computes {key.replace('/', '.')} otherwise "

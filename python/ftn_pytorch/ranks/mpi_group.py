@@ -22,7 +22,7 @@ from .communicator import Communicator
 from .mpi import BACKEND
 
 _OPERATIONS_OF_GROUP = -1
-"""They are counted as averages of a network are, whose numbers begin with 1. A group has a communicator of its own."""
+"""They are counted as averages of a network are, whose numbers begin with 1. A group counts on its communicator."""
 _worlds: list[Communicator] = []
 
 

@@ -213,15 +213,15 @@ class GraphReplay:
         captured.graph.replay()
         if self._staged is not None:
             self._turns.record(self._staged)
-        for written in self._tape.written_inputs:
-            if captured.buffers[written] is not None:
-                inputs[written].copy_(captured.buffers[written])
+        with torch.inference_mode() if self._tape.enters_inference else contextlib.nullcontext():
+            for written in self._tape.written_inputs:
+                if captured.buffers[written] is not None:
+                    inputs[written].copy_(captured.buffers[written])
+            results = tuple([result.clone() for result in captured.results])
         gradients: Any = captured.gradients
         if self._copies_gradients:
             gradients = [None if each is None else each.clone() for each in gradients]
         self._replay.settle(inputs, gradients)
-        with torch.inference_mode() if self._tape.enters_inference else contextlib.nullcontext():
-            results = tuple([result.clone() for result in captured.results])
         self._turns.order.end()
         if self._asks_ranks:
             process_group.wait_for(self._turns.event(), self._name)

@@ -108,6 +108,7 @@ class _Observers:
         written_inputs = [place for place, tensor in enumerate(inputs) if address_of(tensor) in writes]
         changed = {address_of(tensor) for tensor in (*written, *(inputs[place] for place in written_inputs))}
         first_write, rewinds = self._first_write(steps, changed)
+        enters_inference = self._enters_inference(steps)
         memory = {id(each): each for each in (*outside.values(), *watch.tensors) if is_ordinary(each)}
         return Tape(
             slots=recorder.count,
@@ -133,7 +134,7 @@ class _Observers:
             parts=self._parts(steps, written),
             written_inputs=written_inputs,
             counted_inputs=[place for place, each in enumerate(inputs) if changes_of(each) != self._versions[place]],
-            enters_inference=not torch.is_inference_mode_enabled() and all(step.in_inference for step in steps),
+            enters_inference=enters_inference,
             counts=[tensor for tensor, _ in recorder.counts.values()],
             fixed={slot for made, (source, _, _) in recorder.constants.items() for slot in (made, source)},
             generators=recorder.generators,
@@ -148,6 +149,18 @@ class _Observers:
             arguments=arguments_of(self._call),
             modes=module().modes(),
         )
+
+    def _enters_inference(self, steps: list[Operation]) -> bool:
+        """Whether a run is in inference mode where its caller is not: all of it, or nothing."""
+        is_around = torch.is_inference_mode_enabled()
+        enters = not is_around and all(step.in_inference for step in steps)
+        for step in steps:
+            if step.in_inference != (is_around or enters) and {*sum(step.results, [])} & {*self._results.values()}:
+                raise Unrecordable(
+                    f"{step.place}: what comes out is made in another inference mode than the rest: enter it around "
+                    "the whole function"
+                )
+        return enters
 
     def _asks_for_attributes(self) -> bool:
         """Whether code may ask for attributes of arguments that are not there."""

@@ -199,6 +199,10 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             self.refuse(f"it calls {operator}, which is given functions")
         if self.obstacle or self._is_paused or operator.namespace == "profiler":
             return operator(*args, **kwargs)
+        with self:  # tensors of inference mode bring operators that others have split before they come here
+            split = operator.decompose(*args, **kwargs)
+        if split is not NotImplemented:
+            return split
         try:
             self._check(operator, types, args)
             is_empty = operator in _SET and args[0].numel() == 0 and not args[0].requires_grad

@@ -67,14 +67,14 @@ void RecordedCall::run(ftr::State& state, const ftr::CallSettings& settings) {
   call_.run(state, settings);
 }
 
-/// What the recording writes to must be described so, at least by another argument that has the same memory.
+/// What the recording writes to must be described so, at least by another argument that is the same array.
 void RecordedCall::require_writable() const {
   const std::vector<std::size_t> written = call_.written();
   for (const std::size_t place : written) {
     const ftr::Given& given = call_.given(place);
     const auto writes_it = [&](std::size_t other) {
       const ftr::Given& another = call_.given(other);
-      return !another.is_read_only && ftr::may_overlap(another.value.toTensor(), given.value.toTensor());
+      return !another.is_read_only && ftr::is_one_tensor(another.value.toTensor(), given.value.toTensor());
     };
     if (given.is_read_only && std::none_of(written.begin(), written.end(), writes_it))
       refuse_change(argument_label(arguments_[place].what, arguments_[place].index, *arguments_[place].arg), label_,

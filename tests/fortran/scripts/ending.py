@@ -34,6 +34,11 @@ def shares():
     assert (x + x).full_tensor().tolist() == [2.0] * 3
 
 
+def shares_and_fails():
+    shares()
+    raise ValueError("after that")
+
+
 def fails():
     raise ValueError("of this rank alone")
 
