@@ -388,9 +388,8 @@ void throw_python_error(const std::string& context) {
 }
 
 void register_exit_handler() {
-  static int left = 1000;  // a program may load for ever, and each handler is kept; read and written with the lock
-  if (left == 0) return;
-  --left;
+  static int64_t made = 0;  // a program may load for ever, and each handler is kept; written with the lock
+  if (++made > 1000) return;
   // glibc runs handlers last in, first out: those of a library registered when it was loaded must come after ours
   std::atexit(at_exit);
 #if defined(__GLIBC__)

@@ -8,7 +8,7 @@ import functools
 import inspect
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
@@ -111,6 +111,22 @@ class Taken:
 def is_ordinary(tensor: Any) -> bool:
     """True for a tensor that has strides."""
     return tensor.layout == torch.strided and not tensor.is_nested
+
+
+def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
+    """Tensors that are arguments or results of an operator, also in lists."""
+    for value in values:
+        several = value if isinstance(value, (list, tuple)) else (value,)
+        yield from (each for each in several if isinstance(each, torch.Tensor))
+
+
+def is_composite(operator: Any, arguments: Iterable[Any]) -> bool:
+    """Whether torch calls other operators in its place. For ordinary tensors it does so before a mode sees them, for those
+    of inference mode after that."""
+    if not private_names.has_kernel(operator, "CompositeImplicitAutograd"):
+        return False
+    is_of_gpu = any(each.is_cuda for each in tensors_among(arguments))
+    return not private_names.has_kernel(operator, "CUDA" if is_of_gpu else "CPU")
 
 
 def is_of_ranks(operator: Any) -> bool:

@@ -26,10 +26,12 @@ from .operations import (
     Slot,
     Taken,
     address_of,
+    is_composite,
     is_ordinary,
     is_tried,
     place_of_user,
     slots_in,
+    tensors_among,
     waits_for_ranks,
 )
 from .traced_numbers import EQUAL, LESS, LESS_EQUAL, Trace
@@ -195,14 +197,13 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not private_names.has_schema(operator):
+        if not hasattr(operator, "decompose"):
             self.refuse(f"it calls {operator}, which is given functions")
         if self.obstacle or self._is_paused or operator.namespace == "profiler":
             return operator(*args, **kwargs)
-        with self:  # tensors of inference mode bring operators that others have split before they come here
-            split = operator.decompose(*args, **kwargs)
-        if split is not NotImplemented:
-            return split
+        if is_composite(operator, (*args, *kwargs.values())):
+            with self:
+                return operator.decompose(*args, **kwargs)
         try:
             self._check(operator, types, args)
             is_empty = operator in _SET and args[0].numel() == 0 and not args[0].requires_grad
@@ -210,7 +211,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
                 # cuDNN wants all weights of an LSTM as one tensor, and torch puts that into their memory in each call
                 return self._place(operator(*args, **kwargs))
             arguments, written = self._encode(operator, args, kwargs)
-            inputs = {address_of(each) for each in _tensors((*args, *kwargs.values()))}
+            inputs = {address_of(each) for each in tensors_among((*args, *kwargs.values()))}
         except Exception as failure:  # of what is not foreseen; the call goes on
             self.refuse(f"{operator} cannot be noted ({failure})")
             return operator(*args, **kwargs)
@@ -244,7 +245,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             made = Operation(operator, arguments, self._results(result), writes, place_of_user(), len(self.operations))
             made.changed = [self.slot_of(each) for each in written]
             made.is_tried = self.suppressed > 0 or is_tried()
-            made.on_host = any(each.is_cpu for each in (*_tensors([result]), *written))
+            made.on_host = any(each.is_cpu for each in (*tensors_among([result]), *written))
             if waits_for_ranks(operator):
                 made.received = result.detach().clone()
             if operator is ITEM:
@@ -256,7 +257,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             self._note_comparison(operator, arguments, made.results)
             self.operations.append(made)
             if self.values is not None:
-                self._room -= sum(each.nbytes for each in _tensors([result]))
+                self._room -= sum(each.nbytes for each in tensors_among([result]))
                 self.values.append(copies_of(result) if self._room >= 0 else [])
 
     def _check(self, operator: Any, types: Any, args: Any) -> None:
@@ -335,7 +336,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
             is_written = declared.alias_info is not None and declared.alias_info.is_write
             if is_written or (declared.name in ("running_mean", "running_var") and "batch_norm" in str(operator)):
                 # the schema of batch normalisations does not tell
-                written += _tensors([value])
+                written += tensors_among([value])
         return found, written
 
     def _encoded(self, value: Any) -> Any:
@@ -392,9 +393,3 @@ def _has_whole_indices(operator: Any, args: Any) -> bool:
     return operator is torch.ops.aten.index.Tensor and all(
         each is None or each.dtype not in (torch.bool, torch.uint8) for each in args[1]
     )
-
-
-def _tensors(values: Any) -> Iterator[Any]:
-    for value in values:
-        several = value if isinstance(value, (list, tuple)) else (value,)
-        yield from (each for each in several if isinstance(each, torch.Tensor))

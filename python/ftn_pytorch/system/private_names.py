@@ -71,10 +71,9 @@ def tree_unflatten() -> Callable[[list, Any], Any]:
 def is_operator(name: str) -> bool:
     """Whether a name such as "torch.ops.aten.add.Tensor" is that of an operator. torch.ops holds functions, too."""
     found: Any = sys.modules.get("torch")
-    parts = name.split(".")
-    if parts[:2] != ["torch", "ops"]:
+    if not name.startswith("torch.ops."):
         return False
-    for part in parts[1:]:
+    for part in name.split(".")[1:]:
         found = getattr(found, part, None)
     return isinstance(found, (_OPERATOR.value(), _HIGHER_OPERATOR.value()))
 
@@ -155,6 +154,7 @@ def uncompiled(module: Any) -> Any:
 _RECORDED = "recorded functions run as if they were not recorded"
 _DISPATCH_MODE = PrivateName("torch.utils._python_dispatch", "TorchDispatchMode", _RECORDED)
 _SCHEMA = PrivateName("torch._ops:OpOverload", "_schema", _RECORDED, "__init__")
+_KEYS = PrivateName("torch._C", "DispatchKey", _RECORDED)
 _NET, _OPTIMIZER = "torch:nn.Module", "torch:optim.Optimizer"
 _OF_NETS = "forward:forward_ forward_pre:forward_pre_ backward:backward_ backward_pre:full_backward_pre_"
 _OF_OPTIMIZERS = "optimizer_step_pre:step_pre_ optimizer_step_post:step_post_"
@@ -218,9 +218,9 @@ def dispatch_mode() -> type | None:
     return _DISPATCH_MODE.value() if _DISPATCH_MODE.is_there() else None
 
 
-def has_schema(operator: Any) -> bool:
-    """False for operators that are given functions, such as torch.cond."""
-    return hasattr(operator, _SCHEMA.name)
+def has_kernel(operator: Any, key: str) -> bool:
+    """Whether an operator has a kernel of its own, of "CPU" or "CompositeImplicitAutograd", say."""
+    return operator.has_kernel_for_dispatch_key(getattr(_KEYS.value(), key))
 
 
 def schema_of(operator: Any) -> Any:
