@@ -121,8 +121,8 @@ def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def is_composite(operator: Any, arguments: Iterable[Any]) -> bool:
-    """Whether torch calls other operators in its place. For ordinary tensors it does so before a mode sees them, for those
-    of inference mode after that."""
+    """Whether torch calls other operators in its place: for ordinary tensors before a mode sees them, for those of
+    inference mode after that."""
     if not private_names.has_kernel(operator, "CompositeImplicitAutograd"):
         return False
     is_of_gpu = any(each.is_cuda for each in tensors_among(arguments))
