@@ -1,99 +1,59 @@
 # SPDX-License-Identifier: MIT
-"""Reads of attributes while a call is recorded: who looks on leaves no trace."""
+"""Numbers that a function takes out of tensors by ways on which no operator is called: it goes the way of each call."""
 
-import threading
-import types
+import warnings
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence  # noqa: E402
+
 from ftn_pytorch import recorded  # noqa: E402
-from ftn_pytorch.recording.reads import Reads  # noqa: E402
+from ftn_pytorch.system.process import FtnPytorchWarning  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("extension")
-CALLS = 8
+
+MODES = {"": lambda function: function, "no_grad": torch.no_grad(), "inference": torch.inference_mode()}
+LENGTHS = ([3, 2, 2, 1], [3, 3, 1, 1])
+"""With as many rows, and other ones that are together."""
 
 
-class Settings:
-    __slots__ = ("gain", "late")
-
-    def __init__(self):
-        self.gain = 2.0
-
-
-class Inner(Settings):
-    registry = []
-
-    def __init_subclass__(cls):
-        Inner.registry.append(cls)
+def _reads(which, x, lengths):
+    if which == "text":
+        return x * 2 if "[[" in str(lengths[lengths > 2]) or "3, 3" in str(lengths) else x * 3
+    if which == "split":
+        return x.tensor_split(lengths[1:])[0].sum(0)
+    if which == "losses":
+        targets = torch.ones(4, 3, dtype=torch.long, device="cpu")
+        return torch.nn.functional.ctc_loss(x.log_softmax(-1).transpose(0, 1), targets, lengths, lengths)
+    packed = pack_padded_sequence(x, lengths, batch_first=True)
+    return pad_packed_sequence(NETS[which](packed)[0], batch_first=True)[0]
 
 
-def test_reads_of_objects_and_modules_also_of_what_is_not_there():
-    module, settings, inner, seen = types.ModuleType("settings"), Settings(), Inner(), []
-    module.gain = 1.0
-    before = [dict(vars(kind)) for kind in (Settings, Inner)]
-    with Reads(lambda value, name: seen.append((value, name)) is None) as reads:
-        for each in (settings, inner, module):
-            reads.look_at(each)
-        assert (type(settings), type(inner), isinstance(module, types.ModuleType)) == (Settings, Inner, True)
-        assert f"{settings.gain}" == "2.0" and hasattr(settings, "late") is False
-        assert inner.gain == 2.0 and getattr(module, "other", 3.0) == 3.0
-        other = threading.Thread(target=lambda: settings.gain)
-        other.start()
-        other.join()
-    asked = [(value, name) for value, name in seen if not name.startswith("__")]
-    assert [name for value, name in asked if value is settings] == ["gain", "late"]
-    assert {(id(inner), "gain"), (id(module), "other")} <= {(id(value), name) for value, name in asked}
-    assert [dict(vars(kind)) for kind in (Settings, Inner)] == before and type(module) is types.ModuleType
-    assert not Inner.registry
-    seen.clear()
-    assert settings.gain == 2.0 and not seen
+torch.manual_seed(0)
+NETS = {each.__name__: each(2, 3, batch_first=True) for each in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)}
 
 
-def filled_later():
-    def put(value):
-        nonlocal gain
-        gain = value
-
-    def read(x):
-        try:
-            return x * gain
-        except NameError:
-            return x
-
-    if False:
-        gain = 1.0
-    return read, put
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("which", ["text", "split", "losses", *NETS])
+def test_integers_in_host_memory_decide_in_each_call(which, mode):
+    function = MODES[mode](lambda x, lengths: _reads(which, x, lengths))
+    apply = recorded(function)
+    with warnings.catch_warnings(action="ignore", category=FtnPytorchWarning):
+        for call in range(24):
+            x, lengths = torch.randn(4, 3, 2), torch.tensor(LENGTHS[call >= 14])
+            assert torch.equal(apply(x, lengths), function(x, lengths)), call
+    # in inference mode more of it is seen: a layer is one operator, and a split asks for each number
+    assert mode == "inference" or not apply.recording.is_ready
 
 
-def test_a_variable_that_is_filled_later():
-    read, put = filled_later()
-    apply = recorded(read)
-    for _ in range(CALLS):
-        assert torch.equal(apply(torch.ones(2)), torch.ones(2))
-    assert apply.recording.is_ready
-    put(3.0)
-    assert torch.equal(apply(torch.ones(2)), torch.full((2,), 3.0))
+def test_an_integer_tensor_may_give_its_shape():
+    @recorded
+    def function(x, like):
+        return x.view_as(like).to(like.device) * 2
 
-
-def test_a_slot_that_is_set_later():
-    settings = Settings()
-    apply = recorded(lambda x: x * getattr(settings, "late", 1.0))
-    for _ in range(CALLS):
-        assert torch.equal(apply(torch.ones(2)), torch.ones(2))
-    assert apply.recording.is_ready
-    settings.late = 3.0
-    assert torch.equal(apply(torch.ones(2)), torch.full((2,), 3.0))
-
-
-def test_what_is_not_read_is_no_obstacle():
-    class Model:
-        def __init__(self):
-            self.gain, self.table, self.items = 2.0, memoryview(b"abc"), iter(())
-
-    model = Model()
-    apply = recorded(lambda x: x * model.gain)
-    for _ in range(CALLS):
-        assert torch.equal(apply(torch.ones(2)), torch.full((2,), 2.0))
-    assert apply.recording.is_ready and not apply.recording.obstacle
+    for call in range(12):
+        x = torch.randn(6)
+        assert torch.equal(function(x, torch.full((2, 3), call)), x.view(2, 3) * 2)
+    assert function.recording.is_ready, function.recording.obstacle

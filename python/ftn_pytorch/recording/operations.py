@@ -113,6 +113,10 @@ def is_ordinary(tensor: Any) -> bool:
     return tensor.layout == torch.strided and not tensor.is_nested
 
 
+_LAYERS = ("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu")
+"""They round otherwise where a mode sees what they call, and read lengths of sequences: as a whole, in each run."""
+
+
 def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
     """Tensors that are arguments or results of an operator, also in lists."""
     for value in values:
@@ -124,6 +128,8 @@ def is_composite(operator: Any, arguments: Iterable[Any]) -> bool:
     """Whether torch calls other operators in its place: for ordinary tensors before a mode sees them, for those of
     inference mode after that."""
     if not private_names.has_kernel(operator, "CompositeImplicitAutograd"):
+        return False
+    if private_names.schema_of(operator).name in _LAYERS:
         return False
     is_of_gpu = any(each.is_cuda for each in tensors_among(arguments))
     return not private_names.has_kernel(operator, "CUDA" if is_of_gpu else "CPU")

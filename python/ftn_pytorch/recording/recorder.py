@@ -91,6 +91,9 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         """Those that were made of numbers of Python: slot and tensor of the original, and how it is copied."""
         self.derived: dict[int, Any] = {}
         """Those that show the memory of others, and are made once: what that holds later is seen, too."""
+        self.turn = 0
+        self.given: dict[int, int] = {}
+        """Memory that operators were given, and in which turn the last time."""
         self.cleared: dict[int, int] = {}
         """How many operations there were when the gradient of a tensor, by its identity, was set to None."""
         self.generators: list[Any] = []
@@ -212,6 +215,8 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
                 return self._place(operator(*args, **kwargs))
             arguments, written = self._encode(operator, args, kwargs)
             inputs = {address_of(each) for each in tensors_among((*args, *kwargs.values()))}
+            self.turn += 1
+            self.given.update(dict.fromkeys(inputs, self.turn))
         except Exception as failure:  # of what is not foreseen; the call goes on
             self.refuse(f"{operator} cannot be noted ({failure})")
             return operator(*args, **kwargs)

@@ -12,14 +12,16 @@ from torch.overrides import TorchFunctionMode
 
 from ..system import private_names
 from ..values.kinds import Kind, kind_of
-from .operations import address_of
+from .operations import address_of, tensors_among
 from .recorder import Recorder
 from .traced_numbers import SLOT
 
 _VERSION = private_names.version_getter()
-_READS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__)
+_READS = tuple(getattr(torch.Tensor, name) for name in ("tolist", "numpy", "__array__", "__dlpack__", "__repr__"))
 _ASKED = frozenset(("storage_offset", "data_ptr", "untyped_storage", "storage", ".grad", "._base"))
 """What an argument may be asked for beside shape, strides, type and numbers: methods and attributes."""
+_TAKE_SHAPES = ("_as", "to")
+"""Ends of names of functions for which a tensor stands for its shape or type."""
 _SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
 _TAKES = (torch.Tensor.item, torch.Tensor.__float__)
 """What gives a number of Python, a new object if it is a float."""
@@ -74,7 +76,7 @@ class Outside(TorchFunctionMode):
         if function in _TAKES:
             return self._taken(function, args[0], inspect.currentframe())
         if function not in _MAKES:
-            return function(*args, **kwargs)
+            return self._called(function, args, kwargs)
         before = set(self._recorder.outside)
         made = function(*args, **kwargs)
         if all(_is_plain(each) for each in (*args[_MAKES[function] :], *kwargs.values())):
@@ -82,6 +84,18 @@ class Outside(TorchFunctionMode):
             for slot in self._recorder.outside.keys() - before:
                 self._recorder.note_constant(slot)
         return made
+
+    def _called(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """C++ takes integers out of host memory without an operator, such as lengths: they decide which ones follow."""
+        recorder = self._recorder
+        known, turn = len(recorder.operations), recorder.turn
+        result = function(*args, **kwargs)
+        if len(recorder.operations) > known and not _name_of(function).endswith(_TAKE_SHAPES):
+            for each in tensors_among((*args, *kwargs.values())):
+                is_read = each.is_cpu and not each.is_floating_point() and each.numel() > 0
+                if is_read and recorder.given.get(address_of(each), 0) <= turn:
+                    recorder.refuse(recorder.of_number(_name_of(function)))
+        return result
 
     def _taken(self, function: Any, tensor: Any, frame: Any) -> Any:
         called, known = self._recorder.called, len(self._recorder.taken)
