@@ -20,7 +20,7 @@ _VERSION = private_names.version_getter()
 _READS = tuple(getattr(torch.Tensor, name) for name in ("tolist", "numpy", "__array__", "__dlpack__", "__repr__"))
 _ASKED = frozenset(("storage_offset", "data_ptr", "untyped_storage", "storage", ".grad", "._base"))
 """What an argument may be asked for beside shape, strides, type and numbers: methods and attributes."""
-_TAKE_SHAPES = ("_as", "to")
+_TAKE_SHAPES = ("as", "to")
 """Ends of names of functions for which a tensor stands for its shape or type."""
 _SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
 _TAKES = (torch.Tensor.item, torch.Tensor.__float__)
