@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import FtnPytorchError
+from ...values import dtype_name
 from .input_specs import Input
-from .narrow_types import is_narrow, narrowed
+from .narrow_types import converted, is_narrow, narrowed
 
 
 def as_input(entry: Input, value: Any, dtype: str, where: str) -> Any:
@@ -29,6 +30,6 @@ def as_input(entry: Input, value: Any, dtype: str, where: str) -> Any:
 
 
 def cast(value: Any, dtype: str) -> Any:
-    """A real array as one of ``dtype``, the same one for "keep". Other values pass."""
-    is_real = hasattr(value, "__array_interface__") and value.dtype.kind == "f"
-    return value.astype(dtype) if is_real and dtype not in ("keep", str(value.dtype)) else value
+    """A real array or tensor as one of ``dtype``, the same one for "keep". Other values pass."""
+    found = dtype_name(value) if hasattr(value, "dtype") else ""
+    return converted(value, dtype) if "float" in found and dtype not in ("keep", found) else value
