@@ -290,13 +290,11 @@ def of_module(own: Communicator | None) -> Iterator[None]:
         _at_work.one = before
 
 
-def opened(handle: int | None, holder: Any = None) -> Communicator | None:
+def opened(handle: int, holder: Any = None) -> Communicator:
     """The communicator of a module that is loaded, the ``holder``, as long as which it counts as one of this process.
 
     Without a holder it counts as long as somebody has it.
     """
-    if handle is None:
-        return None
     made = held(handle) or Communicator(handle)
     know(made, holder)
     return made
