@@ -85,9 +85,6 @@ class Communicator:
         """False after its ranks have waited in vain for one of them."""
         return not self._failure
 
-    def __repr__(self) -> str:
-        return f"<communicator {self.handle}: rank {self.rank} of {self.size}>"
-
     def group(self) -> int:
         """A handle of its ranks in their order, to be given to ``has``. It outlives the communicator.
 

@@ -20,8 +20,7 @@ from ...system import log, process
 from ...values import is_tensor
 from ..base import Runner, refuse_gradients
 from ..options import USE_INFERENCE_MODE, Options
-from .input_specs import arrange, check
-from .numpy_inputs import as_input, cast
+from .input_specs import arrange, as_input, cast, check
 from .saved_model import SavedRunner
 from .triton_client import Address, Client, ServerFailure
 
