@@ -41,6 +41,8 @@ _PLACES = {
     "weights": "script.parameters",
     "viewed": "system.private_names",
     "describe_call": "diagnosis.call_log",
+    "memory": "system.process",
+    "set_threads": "system.process",
     "set_values": "system.host_values",
     "remember_modes": "system.torch_modes",
     "put_modes_back": "system.torch_modes",
@@ -137,11 +139,6 @@ def prepare_fork() -> None:
     node.prepare_fork()
 
 
-def memory() -> int:
-    """Bytes in use before a load, for ``collect_garbage``."""
-    return process.memory()
-
-
 def collect_garbage(before: int) -> None:
     """Called when the last reference to a runner, or to functions that a reload has replaced, was let go."""
     ranks = sys.modules.get(f"{__package__}.ranks.communicator")
@@ -216,11 +213,6 @@ def describe_arguments(runner: Runner, name: str, args: tuple, kwargs: dict[str,
 
     cause = "" if runner.backend == "torch" else failure  # which leads to options of load
     return call_text.describe(runner.signature(name), args, kwargs, runner.layout, cause)
-
-
-def set_threads(n: int) -> None:
-    """Number of threads of torch, now or when a script has imported it."""
-    process.set_threads(n)
 
 
 def diagnose(info: dict[str, Any]) -> tuple[str, str, str]:

@@ -69,6 +69,16 @@ def missing_package(what: str, failure: object, *packages: str) -> FtnPytorchErr
     )
 
 
+def imported(module: str, what: str, *packages: str) -> Any:
+    """A module that not everybody has; as ``missing_package`` where it cannot be imported."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as failure:
+        raise missing_package(what, failure, *packages) from failure
+
+
 def describe(exception: BaseException, context: str) -> tuple[str, str]:
     """Status name and text of any exception; never raises.
 

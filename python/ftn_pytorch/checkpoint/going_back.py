@@ -6,9 +6,10 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
+from ..script.loading import restore_module
 from ..values import contents, graph, python_types, user_objects
 from ..values.encoding import OBJECT, TAG
 from ..values.graph import LAYERS, Node
@@ -30,7 +31,7 @@ class GoingBack(Restorer):
         """
         for name, module in self.first.modules.items():
             if sys.modules.get(name) is not module:
-                self.change(functools.partial(sys.modules.get, name), functools.partial(_import_as, name), module)
+                self.change(functools.partial(sys.modules.get, name), functools.partial(restore_module, name), module)
         for name, module in now.modules.items():
             for late in variables_of(module, now) if name not in self.first.modules else ():
                 self.misfits.append(f"{late} of a module that a call imported {_CANNOT}")
@@ -123,11 +124,3 @@ class GoingBack(Restorer):
 
 def _held(node: Node, key: Any) -> Any:
     return contents.fields_in(node.value, node.kind).get(key, EMPTY)
-
-
-def _import_as(name: str, module: ModuleType | None) -> None:
-    """Give a name to a module for those who import it, or take it away."""
-    if module is None:
-        sys.modules.pop(name, None)
-    else:
-        sys.modules[name] = module

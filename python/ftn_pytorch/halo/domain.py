@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,11 @@ def entry_text(ends: Sequence[str]) -> str:
     return repr(ends[0] if len(set(ends)) == 1 else tuple(ends))
 
 
+def _flat(indices: Iterable[Any], extents: Iterable[int]) -> Any:
+    """The number of a place, or those of places in tensors, the last axis first: the inverse of ``unravel_index``."""
+    return functools.reduce(lambda flat, each: flat * each[1] + each[0], zip(indices, extents), 0)
+
+
 class _Parts:
     """The domain in about as many parts as there are boxes, and which of these touch each part: who is near."""
 
@@ -82,9 +88,7 @@ class _Parts:
 
     def near(self, indices: Sequence[Any]) -> list[int]:
         """Ranks among which those are that have some cells, in their order. indices: tensors, one for each axis."""
-        parts: Any = 0
-        for index, size, count in zip(indices, self._sizes, self._counts):
-            parts = parts * count + index // size
+        parts = _flat([index // size for index, size in zip(indices, self._sizes)], self._counts)
         return sorted({rank for part in parts.unique().tolist() for rank in self._ranks.get(part, [])})
 
     def _touched(self, box: Box) -> Iterator[int]:
@@ -92,11 +96,7 @@ class _Parts:
             range(first // size, (first + n - 1) // size + 1)
             for first, n, size in zip(box.start, box.shape, self._sizes)
         ]
-        for place in itertools.product(*ranges):
-            part = 0
-            for index, count in zip(place, self._counts):
-                part = part * count + index
-            yield part
+        return (_flat(place, self._counts) for place in itertools.product(*ranges))
 
 
 class Domain:
@@ -146,11 +146,8 @@ class Domain:
         sources = list(grids)
         if across.any():
             sources[-1] = torch.where(across, self._reversed(sources[-1]), sources[-1])
-        nowhere = torch.zeros(sizes, dtype=torch.bool, device="cpu")
-        place = torch.zeros(sizes, dtype=torch.int64, device="cpu")
-        for axis, source in enumerate(sources):
-            nowhere |= source == _NOWHERE
-            place = place * self.extent[axis] + source
+        place = _flat(sources, self.extent)
+        nowhere = torch.stack([source == _NOWHERE for source in sources]).any(0)
         inside = torch.zeros(sizes, dtype=torch.bool, device="cpu")
         inside[tuple(slice(h, h + n) for h, n in zip(width, box.shape))] = True
         outside = (~inside).reshape(-1).nonzero().reshape(-1)
@@ -165,7 +162,10 @@ class Domain:
 
     def owners(self, places: Any) -> dict[int, Any]:
         """By rank, in their order: which of some flat places of the domain it has, for ranks that have any."""
-        found = {rank: self.owned(rank, places)[0] for rank in self._parts.near(self._indices(places[places >= 0]))}
+        import torch
+
+        near = self._parts.near(torch.unravel_index(places[places >= 0], self.extent))
+        found = {rank: self.owned(rank, places)[0] for rank in near}
         return {rank: places for rank, places in found.items() if len(places)}
 
     def owned(self, rank: int, places: Any) -> tuple[Any, Any]:
@@ -173,21 +173,10 @@ class Domain:
         import torch
 
         box = self.boxes[rank]
-        has, own = places >= 0, torch.zeros_like(places)
-        for axis, index in enumerate(self._indices(places)):
-            local = index - box.start[axis]
-            has = has & (local >= 0) & (local < box.shape[axis])
-            own = own * box.shape[axis] + local
-        found = has.nonzero().reshape(-1)
-        return found, own[found]
-
-    def _indices(self, places: Any) -> list[Any]:
-        """Along each axis, of flat places."""
-        found = []
-        for n in reversed(self.extent):
-            found.append(places % n)
-            places = places // n
-        return found[::-1]
+        local = [index - first for index, first in zip(torch.unravel_index(places, self.extent), box.start)]
+        inside = [(index >= 0) & (index < n) for index, n in zip(local, box.shape)]
+        found = torch.stack([places >= 0, *inside]).all(0).nonzero().reshape(-1)
+        return found, _flat(local, box.shape)[found]
 
     def _axis(self, axis: int, box: Box, width: int) -> tuple[Any, Any]:
         """Global index that each padded index of a box copies, and whether it is across a fold."""

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ..checkpoint import file
-from ..errors import FtnPytorchError, missing_package
+from ..errors import FtnPytorchError, imported
 from ..system import files, trial
 
 HELD_OUT = "held_out_"
@@ -166,8 +166,4 @@ def _owner_in_hdf5(path: str) -> Any:
 
 
 def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError as failure:
-        raise missing_package("an HDF5 file (NPZ needs nothing)", failure, "h5py") from failure
-    return h5py
+    return imported("h5py", "an HDF5 file (NPZ needs nothing)", "h5py")

@@ -3,18 +3,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import FtnPytorchError, missing_package
-
-
-def _import(module: str, package: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as failure:
-        raise missing_package(f"Log({package}=...)", failure, package) from failure
+from ..errors import FtnPytorchError, imported
 
 
 class _Tracker:
@@ -34,8 +26,9 @@ class TensorBoard(_Tracker):
 
     def __init__(self, options: str) -> None:
         # Asked for first: torch.utils.tensorboard says less about what is missing.
-        _import("tensorboard", "tensorboard")
-        self._make = _import("torch.utils.tensorboard", "tensorboard").SummaryWriter
+        wanted = "Log(tensorboard=...)", "tensorboard"
+        imported("tensorboard", *wanted)
+        self._make = imported("torch.utils.tensorboard", *wanted).SummaryWriter
         self._folder, self._writer = options, None  # type: Any, Any
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
@@ -60,7 +53,7 @@ class _Run(_Tracker):
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = dict(options)
         self._started: Any = None
-        self._module = _import(self.package, self.package)
+        self._module = imported(self.package, f"Log({self.package}=...)", self.package)
 
     def _begun(self, begin: Callable[..., Any], **resumed: Any) -> Any:
         """``resumed``: options beside those of the user, where a run is gone on with."""

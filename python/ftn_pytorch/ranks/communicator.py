@@ -85,9 +85,6 @@ class Communicator:
         """False after its ranks have waited in vain for one of them."""
         return not self._failure
 
-    def __repr__(self) -> str:
-        return f"<communicator {self.handle}: rank {self.rank} of {self.size}>"
-
     def group(self) -> int:
         """A handle of its ranks in their order, to be given to ``has``. It outlives the communicator.
 
@@ -290,13 +287,11 @@ def of_module(own: Communicator | None) -> Iterator[None]:
         _at_work.one = before
 
 
-def opened(handle: int | None, holder: Any = None) -> Communicator | None:
+def opened(handle: int, holder: Any = None) -> Communicator:
     """The communicator of a module that is loaded, the ``holder``, as long as which it counts as one of this process.
 
     Without a holder it counts as long as somebody has it.
     """
-    if handle is None:
-        return None
     made = held(handle) or Communicator(handle)
     know(made, holder)
     return made

@@ -92,11 +92,15 @@ def average_gradients(network: Any, group: Any = None, *, samples: int | None = 
     given: Iterable[Any] = network.parameters() if isinstance(network, torch.nn.Module) else network
     parameters = [parameter for parameter in given if parameter.requires_grad]
     by_mpi = _calls_of_mpi(network, parameters) if group is None else None
+    calls: Any = by_mpi
     if by_mpi is not None:
         average = by_mpi.average
     else:
         group = process_group.require_group(_NAME) if group is None else group
-        average = functools.partial(_average_in_group, group, _calls(network, parameters, group))
+        calls = _calls(network, parameters, group)
+        average = functools.partial(_average_in_group, group, calls)
+    if calls is not None:
+        failed_calls.averaged(calls)
     with torch.no_grad():
         for parameter in parameters:
             if parameter.grad is None:
@@ -145,7 +149,7 @@ def _calls_of_mpi(network: Any, parameters: list[Any]) -> sums.CallsOfMpi | None
     described = _described(parameters)
     known = of_network.get(("MPI", described))
     if known is not None and known.ours() is not None:
-        return _noted(known)
+        return known
     if process_group.is_there():
         return None
     ours = communicator.current()
@@ -153,12 +157,7 @@ def _calls_of_mpi(network: Any, parameters: list[Any]) -> sums.CallsOfMpi | None
         return None
     _require_same(network, parameters, described, lambda text: ours.gather(text, purpose=_NAME))
     found = of_network["MPI", described] = sums.CallsOfMpi(ours, _next_network(ours))
-    return _noted(found)
-
-
-def _noted(calls: Any) -> Any:
-    failed_calls.averaged(calls)
-    return calls
+    return found
 
 
 def _calls(network: Any, parameters: list[Any], group: Any) -> _Calls | None:
@@ -176,7 +175,6 @@ def _calls(network: Any, parameters: list[Any], group: Any) -> _Calls | None:
     calls = known[key]
     if calls is not None:
         thread_recorder.keep(calls.mine, calls.one)
-        failed_calls.averaged(calls)
     return calls
 
 

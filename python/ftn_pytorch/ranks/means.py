@@ -31,16 +31,13 @@ def all_reduce_mean(x: Any) -> Any:
         raise FtnPytorchError("DTYPE", f"{_NAME}: the average of {x.dtype} is none; give it as floating-point numbers")
     given = x.detach()
     with torch.no_grad():
-        is_in_group = process_group.is_there()
-        calls = _calls_of_mpi(is_in_group) if given.is_cpu else None
-        if calls is not None:
-            failed_calls.averaged(calls)
-            return calls.average(given)
-        if _is_alone(is_in_group):
+        way = _way(given.is_cpu, _NAME)
+        if way is None:
             return given.clone()
-        group = process_group.require_group(_NAME)
+        if isinstance(way, sums.CallsOfMpi):
+            return way.average(given)
         with process_group.exchange(_NAME):
-            return private_names.all_reduce(given, "sum", group) / group.size()
+            return private_names.all_reduce(given, "sum", way) / way.size()
 
 
 def combine(flat: Any, operation: str, purpose: str) -> Any:
@@ -52,25 +49,26 @@ def combine(flat: Any, operation: str, purpose: str) -> Any:
     import torch
 
     with torch.no_grad():
-        is_in_group = process_group.is_there()
-        calls = _calls_of_mpi(is_in_group)
-        if calls is not None:
-            failed_calls.averaged(calls)
-            return calls.combine(flat.detach().cpu(), operation, purpose)
-        if _is_alone(is_in_group):
-            return flat.detach().cpu()
-        group = process_group.require_group(purpose)
+        way = _way(True, purpose)
+        if way is None or isinstance(way, sums.CallsOfMpi):
+            here = flat.detach().cpu()
+            return here if way is None else way.combine(here, operation, purpose)
         with process_group.exchange(purpose):
-            return private_names.all_reduce(flat.detach(), operation, group).cpu()
+            return private_names.all_reduce(flat.detach(), operation, way).cpu()
 
 
-def _is_alone(is_in_group: bool) -> bool:
-    return not is_in_group and communicator.current() is None and launcher.launched_rank_and_size()[1] < 2
+def _way(by_mpi: bool, purpose: str) -> Any:
+    """The calls by MPI, where that may be; the process group, where it is there first; None for a process alone.
 
-
-def _calls_of_mpi(is_in_group: bool) -> sums.CallsOfMpi | None:
-    """The calls by MPI, None where a process group is there first. They stay so: a recording has it, on some rank."""
+    Calls by MPI stay so: a recording has it, on some rank.
+    """
+    is_in_group = process_group.is_there()
     ours = communicator.current_if_clear() if is_in_group else communicator.current()
-    if ours is not None and ours not in _calls and not is_in_group:
-        _calls[ours] = sums.CallsOfMpi(ours, sums.NO_NETWORK)
-    return None if ours is None else _calls.get(ours)
+    if by_mpi and ours is not None:
+        if ours not in _calls and not is_in_group:
+            _calls[ours] = sums.CallsOfMpi(ours, sums.NO_NETWORK)
+        if ours in _calls:
+            failed_calls.averaged(_calls[ours])
+            return _calls[ours]
+    is_alone = not is_in_group and ours is None and launcher.launched_rank_and_size()[1] < 2
+    return None if is_alone else process_group.require_group(purpose)

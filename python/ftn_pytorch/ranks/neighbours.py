@@ -181,7 +181,6 @@ _numbers = itertools.count()
 _all: weakref.WeakValueDictionary[int, Neighbours] = weakref.WeakValueDictionary()
 # Graphs without an owner: handle and number of ranks by the name that all their ranks know.
 _left: dict[str, tuple[int, int]] = {}
-_libraries: list[Any] = []
 
 
 def own_rank(ours: Communicator | None) -> int:
@@ -244,14 +243,8 @@ def operator() -> Any:
     """``ftn_pytorch::exchange_rows(Tensor rows, int neighbours, bool back) -> Tensor``."""
     import torch
 
-    library = torch.library.Library("ftn_pytorch", "FRAGMENT")
-    library.define("exchange_rows(Tensor rows, int neighbours, bool back) -> Tensor")
-    library.impl(
-        "exchange_rows",
-        lambda rows, number, back: _of_number(number).run(rows.contiguous(), back),
-        "CompositeExplicitAutograd",
-    )
-    _libraries.append(library)  # what it defines goes with it
+    torch.library.define(NAME, "(Tensor rows, int neighbours, bool back) -> Tensor")
+    torch.library.impl(NAME, "default", lambda rows, number, back: _of_number(number).run(rows.contiguous(), back))
     return torch.ops.ftn_pytorch.exchange_rows.default
 
 

@@ -143,10 +143,8 @@ def operator() -> Any:
     """
     import torch
 
-    library = torch.library.Library("ftn_pytorch", "FRAGMENT")
-    library.define("all_reduce_mean(Tensor x, int communicator) -> Tensor")
-    library.impl("all_reduce_mean", lambda x, number: mean(_of_number(number), x, number >> 32), "CPU")
-    _libraries.append(library)  # what it defines goes with it
+    torch.library.define(NAME, "(Tensor x, int communicator) -> Tensor")
+    torch.library.impl(NAME, "cpu", lambda x, number: mean(_of_number(number), x, number >> 32))
     return torch.ops.ftn_pytorch.all_reduce_mean.default
 
 
@@ -165,7 +163,6 @@ def number_of(ours: Communicator, network: int) -> int:
     return network << 32 | ours.handle & 0xFFFFFFFF
 
 
-_libraries: list[Any] = []
 _handles: dict[tuple[str, str], tuple[int, int]] = {}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 import inspect
 import os
 import weakref
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FtnPytorchError, did_you_mean
 from ..script import conventions, parameters
-from ..script.conventions import TRAIN, Convention
+from ..script.conventions import RESTORE, SAVE, TRAIN, Convention
 from .options import USE_INFERENCE_MODE, Options
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ class Runner(abc.ABC):
         self.inputs = options.inputs
         self.cast = options.cast
         self._options = options
-        self.communicator = _opened(options.communicator, self)
+        self.communicator: Communicator | None = None
+        if options.communicator is not None:
+            from ..ranks import communicator
+
+            self.communicator = communicator.opened(options.communicator, self)
         self._attached: list[tuple[str, weakref.ref]] = []
 
     def at_work(self) -> contextlib.AbstractContextManager:
@@ -90,17 +95,22 @@ class Runner(abc.ABC):
     def reload(self) -> None:
         """Read the file again; on failure everything stays as it was."""
 
-    @abc.abstractmethod
     def save(self, file: str) -> None:
         """Write the model to a file."""
+        self._kept(SAVE).save(file)
 
-    @abc.abstractmethod
     def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
         """Write the next checkpoint of a folder; see ``checkpoint.Checkpoint.write``."""
+        with self.at_work():
+            self._kept(SAVE).write(folder, keep=keep, step=step)
 
-    @abc.abstractmethod
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
         """Read what ``save`` or ``checkpoint`` wrote, from a file or a folder; the step of it if it has one."""
+        return self._kept(RESTORE).restore(file, step=step, fallback=fallback)
+
+    @abc.abstractmethod
+    def _kept(self, wanted: str) -> Any:
+        """The checkpoint of what calls change, to ``SAVE`` or to ``RESTORE``; HOOK where they change nothing."""
 
     @abc.abstractmethod
     def find(self, name: str) -> Callable | None:
@@ -153,10 +163,7 @@ class Runner(abc.ABC):
                 )
             if wanted is not None:
                 followed = self.for_derivatives(self.require(wanted[2]))
-
-                def check(args: tuple, named: Mapping[str, Any]) -> None:
-                    conventions.check_call(wanted[2], self.signature(wanted[2]), args, named)
-
+                check = functools.partial(conventions.check_call, wanted[2], self.signature(wanted[2]))
                 return derivatives.derivative(wanted, followed, self.layout == "reversed", check)
         function = self.find(name)
         if function is not None:
@@ -166,14 +173,6 @@ class Runner(abc.ABC):
         there = self.functions()
         listed = f"it has {', '.join(there)}" if there else "it has none"
         raise FtnPytorchError("HOOK", f"{self.path} has no function {name}; {listed}{did_you_mean(name, there)}")
-
-
-def _opened(handle: int | None, runner: Runner) -> Communicator | None:
-    if handle is None:
-        return None
-    from ..ranks import communicator
-
-    return communicator.opened(handle, runner)
 
 
 class Postponed:

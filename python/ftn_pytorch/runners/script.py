@@ -209,23 +209,16 @@ class ScriptRunner(Runner):
             log.job_warning(f"{file} is written without a function: {why}")
         writing.write(file, tapes, self.found_state(), os.path.basename(self.path))
 
-    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
-        with self.at_work():
-            self._kept(SAVE).write(folder, keep=keep, step=step)
-
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
         with self.at_work():
-            return self._restore(file, fallback, step)
-
-    def _restore(self, file: str, fallback: bool, step: int | None) -> int | None:
-        place = _with_rank(file)
-        is_asked_for = place.endswith(os.sep) or fallback or step is not None
-        if self._has_hook(RESTORE) and not (
-            is_asked_for or os.path.isdir(place) or _is_checkpoint(place) or self._is_folder_of_others(file, place)
-        ):
-            self._call_with_file(RESTORE, place)
-            return None
-        return self._kept(RESTORE).restore(file, step=step, fallback=fallback)
+            place = _with_rank(file)
+            is_asked_for = place.endswith(os.sep) or fallback or step is not None
+            if self._has_hook(RESTORE) and not (
+                is_asked_for or os.path.isdir(place) or _is_checkpoint(place) or self._is_folder_of_others(file, place)
+            ):
+                self._call_with_file(RESTORE, place)
+                return None
+            return super().restore(file, fallback, step)
 
     def _is_folder_of_others(self, file: str, place: str) -> bool:
         """True if this rank lacks what other ranks have as a folder, from which all restore together."""

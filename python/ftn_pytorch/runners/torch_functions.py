@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import FtnPytorchError, did_you_mean
-from ..script.conventions import Convention
+from ..script.conventions import PREFIX, Convention
 from ..script.framework import TORCH, import_torch
 from ..tensors.engine import torch_dtype
 from ..tensors.procedures import procedure
@@ -21,8 +21,8 @@ _PLAIN = "plain."
 _PROCEDURE = "ftn_pytorch."
 # Makers of objects by their modules, which few programs need.
 _MAKERS = {
-    "ftn_pytorch_optimizer": (".objects.optimizers", "for_tensors"),
-    "ftn_pytorch_loss": (".objects.losses", "create"),
+    "ftn_pytorch_optimizer": (".objects.optimizers", "OptimizerRunner"),
+    "ftn_pytorch_loss": (".objects.losses", "LossRunner"),
 }
 
 
@@ -102,14 +102,8 @@ class TorchFunctions(Runner):
     def reload(self) -> None:
         raise FtnPytorchError("HOOK", "torch is not reloaded")
 
-    def save(self, file: str) -> None:
-        raise FtnPytorchError("HOOK", "torch has no state to save")
-
-    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
-        raise FtnPytorchError("HOOK", "torch has no state to save")
-
-    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
-        raise FtnPytorchError("HOOK", "torch has no state to restore")
+    def _kept(self, wanted: str) -> Any:
+        raise FtnPytorchError("HOOK", f"torch has no state to {wanted.removeprefix(PREFIX)}")
 
 
 def _call(torch: Any, function: Callable, *args: Any, **named: Any) -> Any:

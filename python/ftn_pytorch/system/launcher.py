@@ -80,7 +80,7 @@ def cores_of_ranks(count: int) -> list[set[int]]:
 def cores_per_task(environment: Mapping[str, str]) -> int:
     """What ``srun --cpus-per-task`` has given to each rank of this node, 0 if it was not srun or says nothing."""
     text = environment.get("SLURM_CPUS_PER_TASK", "")
-    rank, size = _launched(environment)
+    rank, size = launched_rank_and_size(environment)
     # mpirun and mpiexec start processes of their own by srun, whose variables their ranks have, too
     is_by_srun = (environment.get("SLURM_PROCID"), environment.get("SLURM_STEP_NUM_TASKS")) == (str(rank), str(size))
     return min(int(text), len(cores())) if is_by_srun and text.isdigit() else 0
@@ -111,12 +111,8 @@ def _tasks_of_nodes(text: str) -> list[int]:
     return [int(part[1]) for part in parts if part for _ in range(int(part[2] or 1))] if all(parts) else []
 
 
-def launched_rank_and_size() -> tuple[int, int]:
+def launched_rank_and_size(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
     """Rank and number of ranks of this process in its job, (0, 1) if no launcher tells."""
-    return _launched(os.environ)
-
-
-def _launched(environment: Mapping[str, str]) -> tuple[int, int]:
     for size_name, rank_name in _RANKS:
         size, rank = environment.get(size_name, ""), environment.get(rank_name, "")
         if size.isdigit() and rank.isdigit():

@@ -37,17 +37,6 @@ def set_threads(count: int, at_most: bool = False) -> None:
         _known[path] = count
 
 
-def threads() -> list[int]:
-    """Numbers of threads of those that are loaded."""
-    libraries = map(ctypes.CDLL, _loaded())
-    return [
-        getattr(library, name % "get")()
-        for library in libraries
-        for name in _NAMES
-        if getattr(library, name % "get", None) is not None
-    ]
-
-
 def _loaded() -> list[str]:
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:

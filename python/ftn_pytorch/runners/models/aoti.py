@@ -63,7 +63,6 @@ class AotiRunner(SavedRunner):
     backend = "aoti"
     is_differentiable = False
     framework = TORCH
-    kind = formats.AOTI
     what = "a package of AOTInductor"
 
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:

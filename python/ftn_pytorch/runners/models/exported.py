@@ -33,7 +33,6 @@ class ExportedRunner(SavedRunner):
 
     backend = "exported"
     framework = TORCH
-    kind = formats.EXPORTED
     what = "a program of torch.export"
 
     def _read(self) -> None:

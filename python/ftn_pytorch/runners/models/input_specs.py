@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a saved model expects of its inputs: their order, names, types and shapes."""
+"""What a saved model expects of its inputs: their order, names, types and shapes; and inputs as arrays of NumPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...script.call_text import converting
 from ...script.shapes import Shape, mismatch
 from ...values import dtype_name
 from ...values.dtypes import ElementType
-from .narrow_types import advice, is_narrow
+from .narrow_types import advice, converted, is_narrow, narrowed
 
 ABOUT_AXES = 'Axes are counted from 0, in reverse of the Fortran order unless the model was loaded with layout="same".'
 
@@ -104,3 +104,27 @@ def _listed(inputs: Sequence[Input]) -> str:
     if not inputs:
         return "it has no inputs"
     return f"it has {'1 input' if len(inputs) == 1 else f'{len(inputs)} inputs'}: {'; '.join(map(str, inputs))}"
+
+
+def as_input(entry: Input, value: Any, dtype: str, where: str) -> Any:
+    """An array for an input, the same one where nothing is to be done. DTYPE for a number that it cannot be.
+
+    ``dtype``: what real arrays are cast to, "keep" for not at all.
+    """
+    import numpy
+
+    if not hasattr(value, "__array_interface__"):
+        if isinstance(value, str) or (isinstance(value, (float, complex)) and not str(entry.dtype).startswith("float")):
+            raise FtnPytorchError("DTYPE", f"{where}: {entry.name} is {value!r}, the model expects {entry}")
+        if not is_narrow(entry.dtype):
+            return numpy.asarray(value, dtype=entry.dtype)
+        value = numpy.asarray(value)
+    if is_narrow(entry.dtype):
+        return narrowed(entry.dtype, value, f"{where}: {entry.name}")
+    return cast(value, dtype)
+
+
+def cast(value: Any, dtype: str) -> Any:
+    """A real array or tensor as one of ``dtype``, the same one for "keep". Other values pass."""
+    found = dtype_name(value) if hasattr(value, "dtype") else ""
+    return converted(value, dtype) if "float" in found and dtype not in ("keep", found) else value

@@ -47,18 +47,19 @@ def _unsigned(dtype: Any, value: Any, name: str) -> Any:
         if least < 0 or most >= 1 << _UNSIGNED[dtype]:
             wrong = least if least < 0 else most
             raise FtnPytorchError("DTYPE", f"{name} holds {wrong}, which is out of the range of {dtype}")
-    return _cast(value, dtype)
+    return converted(value, dtype)
 
 
 def _half(dtype: Any, value: Any, name: str) -> Any:
-    result = _cast(value, dtype)
+    result = converted(value, dtype)
     module = sys.modules["torch" if is_tensor(value) else "numpy"]
     if bool((module.isinf(result) & ~module.isinf(value)).any()):
         raise FtnPytorchError("DTYPE", f"{name} holds numbers that are too large for {dtype}")
     return result
 
 
-def _cast(value: Any, dtype: str) -> Any:
+def converted(value: Any, dtype: str) -> Any:
+    """A tensor or NumPy array of another type."""
     if is_tensor(value):
         return value.to(getattr(sys.modules["torch"], dtype))
     with sys.modules["numpy"].errstate(over="ignore"):

@@ -8,13 +8,12 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import FtnPytorchError, message, missing_package
+from ...errors import FtnPytorchError, imported, message
 from ...script.conventions import Convention
 from ...script.framework import NUMPY
 from ...system import process
 from ...values.dtypes import OF_ONNX
 from ..options import Options
-from . import formats
 from .input_specs import Input, described
 from .onnx_bindings import Bindings
 from .saved_model import SavedRunner
@@ -30,7 +29,6 @@ class OnnxRunner(SavedRunner):
     backend = "onnx"
     is_differentiable = False
     framework = NUMPY
-    kind = formats.ONNX
     what = "an ONNX model"
 
     def __init__(self, path: str, options: Options, config: dict[str, Any]) -> None:
@@ -43,7 +41,7 @@ class OnnxRunner(SavedRunner):
         process.tell_threads(self)
 
     def _read(self) -> None:
-        runtime = _import_runtime(self.path)
+        runtime = imported("onnxruntime", f"{self.path} is an ONNX model, which", "onnxruntime")
         providers, device = _providers(runtime, self._options.device)
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = process.threads()
@@ -94,14 +92,6 @@ class OnnxRunner(SavedRunner):
     def _input(self, entry: Any, what: str) -> Input:
         shape = None if entry.shape is None else tuple(entry.shape)
         return described(entry.name, OF_ONNX.get(entry.type), entry.type, shape, what, self.path)
-
-
-def _import_runtime(path: str) -> Any:
-    try:
-        import onnxruntime
-    except ImportError as failure:
-        raise missing_package(f"{path} is an ONNX model, which", message(failure), "onnxruntime") from failure
-    return onnxruntime
 
 
 def _providers(runtime: Any, wanted: str | None) -> tuple[list[Any], str | None]:

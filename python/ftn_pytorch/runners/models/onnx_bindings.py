@@ -11,9 +11,8 @@ from typing import Any
 
 from ...script.shapes import Shape
 from ...system import private_names
-from .input_specs import Input, arrange, check
+from .input_specs import Input, arrange, as_input, check
 from .narrow_types import is_narrow, narrowed
-from .numpy_inputs import as_input
 
 _Key = tuple[Any, ...]
 # Gives an array: one of the caller, who holds it during a call, or one of our own.

@@ -63,7 +63,7 @@ def started_anew(optimizer: OptimizerRunner, parameters: Mapping[str, Any]) -> O
     """One with the settings that this one was made with, for other parameters."""
     kind = type(optimizer.held).__name__
     settings = {name: optimizer.held.defaults[name] for name in settings_of(kind)}
-    return OptimizerRunner(kind, list(parameters.values()), settings)
+    return OptimizerRunner(kind, *parameters.values(), **settings)
 
 
 def loads(data: bytes, parameters: Mapping[str, Any], path: str) -> OptimizerRunner:
@@ -93,7 +93,7 @@ def _made(content: Mapping[str, Any], parameters: Mapping[str, Any]) -> Optimize
     if missing:
         raise ValueError(f"settings are missing: {', '.join(sorted(missing))}")
     settings = {name: group[name] for name in settings_of(kind)}
-    made = OptimizerRunner(kind, list(parameters.values()), settings)
+    made = OptimizerRunner(kind, *parameters.values(), **settings)
     states = {}
     for number, name in enumerate(content["names"]):
         parameter = _parameter(name, parameters)

@@ -30,7 +30,6 @@ class PickledRunner(SavedRunner):
 
     backend = "pickle"
     framework = TORCH
-    kind = formats.PICKLE
     what = "a pickled module"
     has_modes = True
 

@@ -19,10 +19,8 @@ from . import formats
 class SavedRunner(Runner):
     """A model that is run and not changed. Inputs are separate arguments, by position or by name."""
 
-    kind: str
-    """What ``formats.identify`` says of the file."""
     what: str
-    """The kind in words, with its article."""
+    """``backend``, which is what ``formats.identify`` says of the file, in words, with its article."""
     has_modes = False
     """The model can be in training or evaluation mode."""
 
@@ -43,20 +41,16 @@ class SavedRunner(Runner):
 
     def reload(self) -> None:
         found = formats.identify(loading.find(self.path))
-        if found != self.kind:
+        if found != self.backend:
             raise FtnPytorchError(
                 "FORMAT", f"{self.path} was {self.what} and is of the kind {found!r} now: load it again"
             )
         self._read()
 
-    def save(self, file: str) -> None:
-        raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which is not changed here: copy the file itself")
-
-    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
-        raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which has no training to write a checkpoint of")
-
-    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
-        raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which reads no other state: load the other file")
+    def _kept(self, wanted: str) -> Any:
+        raise FtnPytorchError(
+            "HOOK", f"{self.path} is {self.what}, which no call changes: copy its file, or load another one"
+        )
 
     def find(self, name: str) -> Callable | None:
         return self._forward() if name == FORWARD else parameters.own_function(self, name)

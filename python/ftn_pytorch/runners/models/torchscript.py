@@ -72,21 +72,18 @@ class TorchScriptRunner(Runner):
         with fair_lock.lock(), locked(path), files.replaced(path) as stream, _quiet():
             self._torch.jit.save(self._model, stream, _extra_files=extra)
 
-    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
-        """Model and optimizer, with the random states of the process."""
-        self._kept().write(folder, keep=keep, step=step)
-
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
         """Read a checkpoint, or what ``save`` wrote; an optimizer keeps its state if there is none in it."""
         from ...checkpoint.file import description, resolve
 
         path = resolve(file)
         if not os.path.isfile(path) or fallback or step is not None or description(path) is not None:
-            return self._kept().restore(path, step=step, fallback=fallback)
+            return self._kept(RESTORE).restore(path, step=step, fallback=fallback)
         self._copy_from(loading.find(path))
         return None
 
-    def _kept(self) -> Any:
+    def _kept(self, wanted: str) -> Any:
+        """Model and optimizer, with the random states of the process."""
         from ...checkpoint import Checkpoint
 
         objects = {"model": self._model}
@@ -218,8 +215,8 @@ class TorchScriptRunner(Runner):
             raise FtnPytorchError("SIGNATURE", f"create_optimizer_{kind} has no setting {listed}")
         if "betas" in known:
             settings["betas"] = (settings.pop("beta1", 0.9), settings.pop("beta2", 0.999))
-        trained = list(self._trainable(self._model).values())
-        self._optimizer = OptimizerRunner(optimizer_state.CLASSES[kind], trained, {"lr": lr, **settings})
+        trained = self._trainable(self._model).values()
+        self._optimizer = OptimizerRunner(optimizer_state.CLASSES[kind], *trained, lr=lr, **settings)
 
     def _trainable(self, model: Any) -> dict[str, Any]:
         parameters = {name: tensor for name, tensor in model.named_parameters() if tensor.requires_grad}
@@ -249,14 +246,17 @@ class TorchScriptRunner(Runner):
         if not is_tensor(target):
             raise FtnPytorchError("ARGUMENT", f"the target of {TRAIN} is a scalar by value: pass an array")
         optimizer = self._optimizer
-        optimizer.zero_grad()
+        optimizer.held.zero_grad()
         inputs = [each for each in (*args, *named.values()) if is_tensor(each) and not each.is_inference()]
         before = [private_names.version_of(each) for each in inputs]
         if self._trained is None:
             whole = self._as_written(self._model)
             self._trained = self._explaining(_with_dictionary(whole) if self._takes_dictionary() else whole, FORWARD)
-        with self._in_training():
+        self._model.train()
+        try:
             prediction = self._trained(*args, **named)
+        finally:  # the mode of predictions again
+            self._model.train(self._options.training)
         self._compare(prediction, target)
         loss = self._torch.nn.functional.mse_loss(prediction, target)
 
@@ -267,16 +267,6 @@ class TorchScriptRunner(Runner):
 
         is_changed = [private_names.version_of(each) for each in inputs] != before
         return Postponed(step) if is_changed else step()
-
-    @contextlib.contextmanager
-    def _in_training(self) -> Iterator[None]:
-        """Training mode, and then the mode of predictions again."""
-        model = self._model
-        model.train()
-        try:
-            yield
-        finally:
-            model.train(self._options.training)
 
     def _explaining(self, function: Callable, name: str) -> Callable:
         """The same function; where it raises, the text says what to do: to arguments, or to real arrays of other types.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 import threading
 import time
 import weakref
@@ -20,8 +20,7 @@ from ...system import log, process
 from ...values import is_tensor
 from ..base import Runner, refuse_gradients
 from ..options import USE_INFERENCE_MODE, Options
-from .input_specs import arrange, check
-from .numpy_inputs import as_input, cast
+from .input_specs import arrange, as_input, cast, check
 from .saved_model import SavedRunner
 from .triton_client import Address, Client, ServerFailure
 
@@ -63,7 +62,7 @@ class TritonRunner(SavedRunner):
             self._client.describe()
         except ServerFailure as failure:
             if self._local is None:
-                raise failure.error() from failure
+                raise
             self._local.begins(failure)
 
     def _read(self) -> None:
@@ -71,15 +70,9 @@ class TritonRunner(SavedRunner):
 
     def reload(self) -> None:
         """Ask the server again, which may have a newer version of the model."""
-        try:
-            self._client.describe()
-        except ServerFailure as failure:
-            raise failure.error() from failure
+        self._client.describe()
         if self._local is not None:
             self._local.runner.reload()
-
-    def save(self, file: str) -> None:
-        raise FtnPytorchError("HOOK", f"{self.path} is {self.what}, which keeps its file: copy that")
 
     def _forward(self) -> Callable:
         where = f"forward of {self.name}"
@@ -99,7 +92,7 @@ class TritonRunner(SavedRunner):
                 found = client.infer(arrays)
             except ServerFailure as failure:
                 if local is None:
-                    raise failure.error() from failure
+                    raise
                 local.begins(failure)
                 return local.forward(args, named)
             if local is not None:
@@ -155,17 +148,13 @@ class _Local:
         """What the saved model answers, by the names of the server's outputs if these are known."""
         with self._lock:
             self._calls["local"] += 1
-        found = self._function(*map(self._given, args), **{name: self._given(value) for name, value in named.items()})
+        given = functools.partial(cast, dtype=self._dtype)
+        found = self._function(*map(given, args), **{name: given(value) for name, value in named.items()})
         names, values = results.unpack(found)
         wanted = self._client.outputs
         if names is None and len(values) == len(wanted) > 1:
             return self._client.result_type(values)
         return found
-
-    def _given(self, value: Any) -> Any:
-        if self._dtype != "keep" and is_tensor(value) and value.is_floating_point():
-            return value.to(dtype=getattr(sys.modules["torch"], self._dtype))
-        return cast(value, self._dtype)
 
 
 def _array(value: Any) -> Any:

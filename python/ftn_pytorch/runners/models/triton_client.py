@@ -26,15 +26,12 @@ _ADDRESS = re.compile(re.escape(SCHEME) + r"(?P<server>[^/?]+:\d+)/(?P<model>[^/
 _RECONNECT = 0.3
 
 
-class ServerFailure(Exception):
+class ServerFailure(FtnPytorchError):
     """The server gives no answer, or one that cannot be used: another way to the result may help."""
 
     def __init__(self, status: str, text: str, is_worth_a_retry: bool = False) -> None:
-        super().__init__(text)
-        self.status, self.text, self.is_worth_a_retry = status, text, is_worth_a_retry
-
-    def error(self) -> FtnPytorchError:
-        return FtnPytorchError(self.status, self.text)
+        super().__init__(status, text)
+        self.is_worth_a_retry = is_worth_a_retry
 
 
 @dataclass(frozen=True)

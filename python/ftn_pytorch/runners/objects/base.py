@@ -23,7 +23,8 @@ _numbered: weakref.WeakValueDictionary[int, ObjectRunner] = weakref.WeakValueDic
 
 
 class ObjectRunner(Runner):
-    """An object with a state, ``held``, and functions: the public methods that a class lists in ``offered``.
+    """An object with a state, ``held``, and functions: those that a class lists in ``offered``, methods of its own or
+    else of ``held``.
 
     Tensors reach them as they are, and options as keyword arguments (``plain_options``).
     """
@@ -49,7 +50,9 @@ class ObjectRunner(Runner):
         return self.held
 
     def find(self, name: str) -> Callable | None:
-        return getattr(self, name) if name in (*self.offered, "number") else None
+        if name not in (*self.offered, "number"):
+            return None
+        return getattr(self if hasattr(self, name) else self.held, name)
 
     def functions(self) -> list[str]:
         return list(self.offered)
@@ -60,16 +63,7 @@ class ObjectRunner(Runner):
     def reload(self) -> None:
         raise FtnPytorchError("HOOK", f"{self.path} has no file that could be read again")
 
-    def save(self, file: str) -> None:
-        self._kept().save(file)
-
-    def checkpoint(self, folder: str, keep: int, step: int | None) -> None:
-        self._kept().write(folder, keep=keep, step=step)
-
-    def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
-        return self._kept().restore(file, step=step, fallback=fallback)
-
-    def _kept(self) -> Checkpoint:
+    def _kept(self, wanted: str) -> Checkpoint:
         return self._checkpoint.of({"state": self.state(), **self.attached()})
 
 
@@ -140,17 +134,13 @@ def check_type(label: str, name: str, value: Any, before: Any) -> None:
     is_text = isinstance(value, str)
     if isinstance(before, (bool, int, float)) and is_text:
         wanted = "a logical" if isinstance(before, bool) else "a number"
-    elif isinstance(before, str) and before is not inspect.Parameter.empty and not is_text:
+    elif isinstance(before, str) and not is_text:
         wanted = "a string"
-    elif isinstance(before, tuple) and (is_text or len(tuple_of(value)) != len(before)):
+    elif isinstance(before, tuple) and not (isinstance(value, (tuple, list)) and len(value) == len(before)):
         wanted = f"an array of {len(before)} numbers"
     else:
         return
     raise FtnPytorchError("ARGUMENT", f"the option {name!r} of {label} must be {wanted}, and is {value!r}")
-
-
-def tuple_of(value: Any) -> tuple:
-    return tuple(value) if isinstance(value, (tuple, list)) else ()
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,6 @@ from ...script import parameters
 from ...script.framework import import_torch
 from .base import ObjectRunner, class_of, classes, make
 
-_SIZES = "cutoffs"
-
-
-def create(kind: str, /, **options: Any) -> LossRunner:
-    """A loss by the name of its class, with its options; arrays are copied."""
-    return LossRunner(kind, options)
-
 
 def names() -> list[str]:
     """All losses of this torch."""
@@ -24,18 +17,17 @@ def names() -> list[str]:
 
 
 class LossRunner(ObjectRunner):
-    """``held`` is an object of a loss class of torch.nn."""
+    """``held`` is an object of a loss class of torch.nn, by its name, with its options; arrays are copied."""
 
     offered = ("forward", parameters.PARAMETERS)
 
-    def __init__(self, kind: str, options: dict[str, Any]) -> None:
+    def __init__(self, kind: str, /, **options: Any) -> None:
         torch = import_torch("torch_loss")
         place = type("losses", (), {name: getattr(torch.nn, name) for name in names()})
         found = class_of((place,), kind, torch.nn.Module, "loss")
-        own = {
-            name: _owned(value, name == _SIZES) if isinstance(value, torch.Tensor) else value
-            for name, value in options.items()
-        }
+        own = {name: each.clone() if isinstance(each, torch.Tensor) else each for name, each in options.items()}
+        if isinstance(sizes := own.get("cutoffs"), torch.Tensor):
+            own["cutoffs"] = sizes.tolist()
         super().__init__(kind, make(found, (), own))
 
     def networks(self) -> dict[str, Any]:
@@ -48,7 +40,3 @@ class LossRunner(ObjectRunner):
         """The loss of an input and a target, or of what else the class takes."""
         result = self.held(*args)
         return result.loss if hasattr(result, "loss") else result
-
-
-def _owned(value: Any, as_numbers: bool) -> Any:
-    return value.tolist() if as_numbers else value.clone()

@@ -21,19 +21,14 @@ _ELEMENTS_TO_FUSE = 65536
 
 def for_model(runner: Runner, kind: str, /, **options: Any) -> OptimizerRunner:
     """An optimizer of the parameters of a model that require gradients, which is part of the checkpoints of that."""
-    made = OptimizerRunner(kind, parameters.trainable(runner), options)
+    made = OptimizerRunner(kind, *parameters.trainable(runner), **options)
     made.model = runner
     runner.attach("torch_optimizer", made)
     return made
 
 
-def for_tensors(kind: str, /, *tensors: Any, **options: Any) -> OptimizerRunner:
-    """An optimizer of tensors."""
-    return OptimizerRunner(kind, tensors, options)
-
-
 class OptimizerRunner(ObjectRunner):
-    """``held`` is an object of a class of torch.optim.
+    """``held`` is an object of a class of torch.optim, by its name, for some tensors.
 
     With the fused kernel of torch if there is one, unless an option chooses another form.
     """
@@ -43,7 +38,7 @@ class OptimizerRunner(ObjectRunner):
         "scheduler", "scaler", "take_state", "take_rates",
     )  # fmt: skip
 
-    def __init__(self, kind: str, tensors: Sequence[Any], options: Mapping[str, Any]) -> None:
+    def __init__(self, kind: str, /, *tensors: Any, **options: Any) -> None:
         torch = import_torch("torch_optimizer")
         found = class_of((torch.optim,), kind, torch.optim.Optimizer, "optimizer")
         super().__init__(kind, _make(found, _checked(torch, tensors), plain_options(options)))
@@ -102,10 +97,6 @@ class OptimizerRunner(ObjectRunner):
 
         self.held.step(closure)
         return first[0]
-
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-        self.held.zero_grad()
 
     def add_group(self, /, *tensors: Any, **options: Any) -> None:
         """Train these tensors too, with settings that differ from those of the others."""

@@ -20,10 +20,6 @@ class ScalerRunner(ObjectRunner):
         super().__init__("GradScaler", make(torch.amp.GradScaler, (device,), plain_options(options)))
         self._optimizer = optimizer
 
-    def scale(self, loss: Any) -> Any:
-        """The loss times the scale: what backward is called for."""
-        return self.held.scale(loss)
-
     def unscale(self) -> None:
         """Divide the gradients by the scale, so that they can be looked at or clipped before step."""
         self.held.unscale_(self._optimizer.held)
@@ -32,10 +28,3 @@ class ScalerRunner(ObjectRunner):
         """A step of the optimizer, left out where a gradient is not finite."""
         self._optimizer.require_gradients()
         self.held.step(self._optimizer.held)
-
-    def update(self) -> None:
-        """Choose the scale for the next step."""
-        self.held.update()
-
-    def get_scale(self) -> float:
-        return self.held.get_scale()

@@ -33,8 +33,7 @@ class SchedulerRunner(ObjectRunner):
         if not args and "optimizer" in known:
             settings["optimizer"] = optimizer.held
         super().__init__(kind, make(found, args, settings))
-        metric = inspect.signature(self.held.step).parameters.get("metrics")
-        self._needs_metric = metric is not None
+        self._needs_metric = "metrics" in inspect.signature(self.held.step).parameters
 
     def step(self) -> None:
         """SIGNATURE where a metric decides."""
