@@ -165,7 +165,7 @@ def test_what_objects_hold_that_hold_what_is_recorded(load, tmp_path):
 def test_a_script_without_recordings_says_so(load, tmp_path):
     text = "import torch\nnet = torch.nn.Linear(2, 2)\ndef ftn_pytorch_forward(x): return net(x)\n"
     path = str(tmp_path / "net.ftr")
-    with pytest.raises(FtnPytorchError, match="load it with record=.true."):
+    with pytest.raises(FtnPytorchError, match="or load with record=.true."):
         load(text, name="plain_net.py").save(path)
     with pytest.raises(FtnPytorchError, match="it has not run often enough"):
         load(text, name="plain_net.py", record=True).save(path)

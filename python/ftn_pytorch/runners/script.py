@@ -202,7 +202,7 @@ class ScriptRunner(Runner):
             except FtnPytorchError as failure:
                 whys.append(failure.text)
         if not tapes:
-            why = "; ".join(whys) or "it has no recorded function"
+            why = "; ".join(whys) or "it has no recorded function: load it with record=.true."
             raise FtnPytorchError(
                 "HOOK", f"{file} is not written, because {self.path} cannot be saved as recordings: {why}"
             )
