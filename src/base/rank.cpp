@@ -33,6 +33,20 @@ int number_of(const char* variable) noexcept {
   return std::atoi(text);
 }
 
+/// As _plain of system/launcher.py: what is no plain ASCII, or is escaped in JSON, stands there as in a URL.
+std::string plain(const std::string& name) {
+  constexpr const char* digits = "0123456789ABCDEF";
+  std::string text;
+  for (const char each : name) {
+    const auto byte = static_cast<unsigned char>(each);
+    if (byte < ' ' || byte > '~' || each == '"' || each == '\\')
+      text.append({'%', digits[byte >> 4], digits[byte & 15]});
+    else
+      text += each;
+  }
+  return text;
+}
+
 }  // namespace
 
 Rank rank() noexcept {
@@ -58,11 +72,11 @@ std::optional<std::string> job() {
       is_told = is_told && value && *value;
       if (is_told) name.append(".").append(value);
     }
-    if (is_told) return name;
+    if (is_told) return plain(name);
   }
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  return concat(host, ".", getppid());
+  return plain(concat(host, ".", getppid()));
 }
 
 void warn_of_job(const std::string& text) {

@@ -38,19 +38,10 @@ class Descriptor {
   int number_;
 };
 
-/// `.name.123.part`, where 123 is the process.
-bool is_part_of(const std::string& entry, const std::string& name) {
-  const std::string before = "." + name + ".", after = ".part";
-  if (entry.size() <= before.size() + after.size() || entry.compare(0, before.size(), before) != 0) return false;
-  const std::string process = entry.substr(before.size(), entry.size() - before.size() - after.size());
-  return entry.compare(entry.size() - after.size(), after.size(), after) == 0 &&
-         process.find_first_not_of("0123456789") == std::string::npos;
-}
-
 void remove_parts(const fs::path& file) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(file.parent_path(), ignored))
-    if (is_part_of(entry.path().filename().string(), file.filename().string())) fs::remove(entry.path(), ignored);
+    if (name_of_part(entry.path().filename().string()) == file.filename().string()) fs::remove(entry.path(), ignored);
 }
 
 /// Permissions of the file that is replaced, which its successor keeps; -1 where the umask decides.
@@ -75,6 +66,23 @@ void sync_folder(const fs::path& folder) noexcept {
 }
 
 }  // namespace
+
+/// As part_name of system/files.py: `.name.123.part`, where 123 is the process, a purpose (`.name.123~hook.part`), and
+/// the ending once more (`.name.npz.123.part.npz`).
+std::string_view name_of_part(std::string_view entry) noexcept {
+  constexpr std::string_view part = ".part";
+  const std::size_t end = entry.rfind(part);
+  if (end == std::string_view::npos || entry.front() != '.') return {};
+  const std::string_view ending = entry.substr(end + part.size());
+  if (!ending.empty() && (ending.front() != '.' || ending.find('.', 1) != std::string_view::npos)) return {};
+  entry = entry.substr(1, end - 1);
+  const std::size_t dot = entry.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  std::string_view process = entry.substr(dot + 1);
+  process = process.substr(0, process.find('~'));
+  const bool is_number = !process.empty() && process.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number ? entry.substr(0, dot) : std::string_view();
+}
 
 void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill,
                   const std::function<void(const std::string&)>& check) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <ostream>
 #include <string>
+#include <string_view>
 
 #include "ftn_pytorch.h"
 
@@ -18,5 +19,9 @@ namespace fpt {
 /// of the complete file before it gets its own, and throws if it may not.
 FPT_API void replace_file(const std::string& file, const std::function<void(std::ostream&)>& fill,
                           const std::function<void(const std::string&)>& check = {});
+
+/// The file that an entry of a folder is the beginning of; empty where it is none. A writer that was killed has left
+/// it.
+[[nodiscard]] FPT_API std::string_view name_of_part(std::string_view entry) noexcept;
 
 }  // namespace fpt

@@ -111,7 +111,8 @@ void DirectRunner::reload() {
 }
 
 void DirectRunner::save(const std::string& file) {
-  translated([&] { model_->save(with_rank(file)); });
+  require_name(file);
+  translated([&] { model_->save(absolute_path(with_rank(file)).string()); });
 }
 
 void DirectRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {

@@ -2,7 +2,6 @@
 #include "python/interpreter.hpp"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <pybind11/pybind11.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,7 +16,6 @@
 #include <utility>
 
 #include "base/paths.hpp"
-#include "base/per_thread.hpp"
 #include "base/rank.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
@@ -29,6 +27,7 @@
 #include "python/lock_keeper.hpp"
 #include "python/own_parts.hpp"
 #include "python/python_library.hpp"
+#include "python/thread_ends.hpp"
 
 #if defined(__GLIBC__)
 extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library) noexcept;
@@ -38,51 +37,6 @@ namespace py = pybind11;
 
 namespace fpt {
 namespace {
-
-std::atomic<bool> ended{false};
-
-std::atomic<int> threads_leaving{0};
-
-std::atomic<int> threads_that_called{0};
-
-/// At the end of a thread that has called, its thread state goes: a program that makes a thread for each task would
-/// lose 14 kB with each. Python's own thread-specific data is no longer there, so this is done by hand.
-void leave_thread(void* state) {
-  own_state = nullptr;
-  --threads_that_called;
-  ++threads_leaving;
-  if (ended.load() || is_idle_child || !may_use_python()) {
-    // nothing can be done any more
-  } else if (is_kept_elsewhere()) {
-    leave_to_keeper(
-        [](void* left) {
-          PyThreadState_Clear(static_cast<PyThreadState*>(left));
-          PyThreadState_Delete(static_cast<PyThreadState*>(left));
-        },
-        state);
-  } else {
-    stop_keeping_at_end_of_thread();
-    if (current_state() != state) or_sleep([state] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
-    PyThreadState_Clear(static_cast<PyThreadState*>(state));
-    PyThreadState_DeleteCurrent();
-  }
-  --threads_leaving;
-}
-
-/// A key and no thread_local object: exit() destroys the latter, although the thread still runs.
-void leave_at_end_of_thread(PyThreadState* state) {
-  static const std::optional<pthread_key_t> key = key_of_thread_ends(leave_thread);
-  if (key) pthread_setspecific(*key, state);
-}
-
-/// Threads that are about to end need the lock once more, which at_exit keeps for good. Somebody may join them later.
-void wait_for_leaving_threads() {
-  if (threads_leaving.load() == 0) return;
-  PyThreadState* state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
-  for (int i = 0; threads_leaving.load() > 0 && i < 1000; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (state) or_sleep([state] { PyEval_RestoreThread(state); });
-}
 
 InterpreterInfo& mutable_info() {
   static InterpreterInfo& info = *new InterpreterInfo;
@@ -140,7 +94,7 @@ void start(const PythonChoice& choice) {
 /// Python is about to end, with its lock held: no call begins any more. Those of other threads get up to two seconds,
 /// and those that wait for the lock just now get it at least once. Our own end of Python is none.
 void let_calls_end() {
-  if (ended.load()) return;
+  if (lock_is_gone.load()) return;
   lock_is_limited = true;
   python_end.store(PythonEnd::ending, std::memory_order_relaxed);
   for (int i = 0; i < 5 || (calls_running > 0 && i < 2000); ++i) {
@@ -219,7 +173,7 @@ void end_python() {
     return warn(
         "the program ends on another thread than the one that keeps Python's lock (keep_lock): exit functions "
         "of Python do not run, and what it has not written yet is lost");
-  const bool first = !ended.exchange(true);
+  const bool first = !lock_is_gone.exchange(true);
   const Visit visit;
   if (first) wait_for_leaving_threads();
   PyGILState_Ensure();

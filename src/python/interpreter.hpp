@@ -68,6 +68,12 @@ inline auto or_sleep(Take take) {
 #endif
 }
 
+/// How many objects the state of this thread had when it was looked at last.
+extern __thread Py_ssize_t objects_of_thread __attribute__((tls_model("initial-exec")));
+/// There are more, such as what torch keeps for the thread and destroys with it, without the lock (DTensor): have what
+/// is left to do at the end of the thread done before that.
+void end_before_objects_of_thread(PyObject* objects) noexcept;
+
 /// Holds the interpreter lock while it lives. Cheap where the thread has called before, also inside a call. Throws
 /// FPT_ERR_INTERPRETER unless may_use_python(), and where another thread keeps the lock.
 class InterpreterLock {
@@ -85,10 +91,13 @@ class InterpreterLock {
     }
   }
   ~InterpreterLock() {
-    if (held_ == Held::own_state)
+    if (held_ == Held::own_state) {
+      PyObject* objects = PyThreadState_GetDict();
+      if (objects && PyDict_GET_SIZE(objects) > objects_of_thread) end_before_objects_of_thread(objects);
       PyEval_SaveThread();
-    else if (held_ == Held::foreign_state)
+    } else if (held_ == Held::foreign_state) {
       PyGILState_Release(foreign_);
+    }
   }
   InterpreterLock(const InterpreterLock&) = delete;
   InterpreterLock& operator=(const InterpreterLock&) = delete;

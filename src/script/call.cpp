@@ -24,14 +24,6 @@ Ref adapted(PyObject* object, const Tensor& tensor, int32_t dtype, const Options
                  "passing a tensor");
 }
 
-/// torch makes objects of a thread when a function of it is first used, also by a function that then fails.
-struct AfterFirstCall {
-  const bool is_first;
-  ~AfterFirstCall() {
-    if (is_first) register_exit_handler();
-  }
-};
-
 }  // namespace
 
 Ref detached_value(fpt_arg& arg, bool same_layout, const std::string& label) {
@@ -248,8 +240,7 @@ Ref Call::invoke_other(int32_t listed) {
   }
   // held here: what Python runs before the call may let another thread call the function by other names
   const Ref names = has_keywords ? keyword_names() : Ref();
-  const AfterFirstCall handler{function_.calls == 0};
-  if (handler.is_first) check_first_call();
+  if (function_.calls == 0) check_first_call();
   Ref result = vectorcall(names.get());
   if (watches_) check_inputs_unmodified();
   if (more_) check_copies_unmodified();

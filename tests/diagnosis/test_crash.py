@@ -37,3 +37,31 @@ def test_ignored_signals_stay_ignored_and_others_are_shown(run, script) -> None:
 
 def test_it_can_be_switched_off(run, script) -> None:
     assert run(f"load={script}", "call=crash", FAULTHANDLER=0, code=-signal.SIGSEGV).stderr == ""
+
+
+SHARES = """
+import torch
+from torch.distributed import HashStore, init_process_group
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, distribute_tensor
+
+calls = 0
+init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+
+def ftn_pytorch_forward(x):
+    global calls
+    calls += 1
+    if calls >= 3:
+        shared = distribute_tensor(torch.ones(3), init_device_mesh("cpu", (1,)), [Replicate()])
+        assert (shared + shared).full_tensor().tolist() == [2.0] * 3
+    return 2 * x
+"""
+
+
+@pytest.mark.parametrize("actions", [["forward"] * 3, ["forward", "threads", "forward"]], ids=["first", "threads"])
+def test_what_torch_keeps_for_a_thread_goes_with_it(run, tmp_path, actions) -> None:
+    """A later call may be the first that makes such an object of Python: the thread ends with the lock held."""
+    pytest.importorskip("torch")
+    script = tmp_path / "shares.py"
+    script.write_text(SHARES)
+    assert run(f"load={script}", *actions).stdout.count("forward FTN_PYTORCH_OK 12") == 3 + 5 * ("threads" in actions)

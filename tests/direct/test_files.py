@@ -69,6 +69,22 @@ def test_a_file_that_another_process_is_writing_is_refused(run, tmp_path):
     assert names(tmp_path) == {"net.pt", "state.pt"}
 
 
+def test_ranks_that_save_one_name_are_told(run, tmp_path):
+    """One after the other, so that they never meet at the lock."""
+    job = {"PMIX_NAMESPACE": 'jöb "7"', "OMPI_COMM_WORLD_SIZE": "2"}
+    for _ in range(2):
+        assert "save FTN_PYTORCH_OK" in run("save=state.pt", OMPI_COMM_WORLD_RANK="0", **job)
+    before = (tmp_path / "state.pt").read_bytes()
+    printed = run("save=state.pt", "save=of-%r.pt", OMPI_COMM_WORLD_RANK="1", **job)
+    assert "save FTN_PYTORCH_ERR_LOCKED" in printed and "save FTN_PYTORCH_OK" in printed
+    assert f"{tmp_path}/state.pt was written by rank 0 of this job, and this is rank 1" in printed
+    assert (tmp_path / "state.pt").read_bytes() == before
+    torch.jit.load(tmp_path / "state.pt")
+    job["PMIX_NAMESPACE"] = "job 8"
+    assert "restore FTN_PYTORCH_OK" in run("restore=state.pt", "save=state.pt", OMPI_COMM_WORLD_RANK="1", **job)
+    assert (tmp_path / "state.pt").read_bytes() != before
+
+
 def test_a_script_is_not_replaced(run, tmp_path):
     (tmp_path / "closure.py").write_text("n = 1\n")
     printed = run("save=closure.py")
@@ -79,7 +95,8 @@ def test_a_script_is_not_replaced(run, tmp_path):
 
 
 def test_what_killed_writers_have_left_is_removed(run, tmp_path):
-    for name in (".state.pt.4711.part", ".other.pt.4711.part"):
+    left = (".state.pt.4711.part", ".state.pt.4711~hook.part", ".state.pt.4711.part.pt")
+    for name in (*left, ".other.pt.4711.part"):
         (tmp_path / name).write_text("cut off")
     assert "save FTN_PYTORCH_OK" in run("save=state.pt")
     assert names(tmp_path) == {"net.pt", "state.pt", ".other.pt.4711.part"}

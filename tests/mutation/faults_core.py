@@ -236,7 +236,7 @@ CORE_FAULTS = [
     # ---- src/plugin
     Fault(
         "a rank replaces the recording of another",
-        "src/plugin/recording/checkpoint_writer.cpp",
+        "src/plugin/file_owner.cpp",
         "if (writer != rank().number)",
         "if (writer < 0)",
         pytest("python/test_checkpoint_lock.py", "ftn_pytorch_direct", "ftn_pytorch_recording"),

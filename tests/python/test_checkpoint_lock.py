@@ -147,13 +147,15 @@ def test_two_ranks_that_save_a_recording_are_told(tmp_path, fails, writers, rank
     assert names(tmp_path) == ["saved.ftr", "saved1.ftr", "scaled.ftr", "scaled.py"]
 
 
-@pytest.mark.parametrize("names_of_job", [(), *launcher._JOBS])
+@pytest.mark.parametrize(
+    "names_of_job, job", [*((each, "7") for each in ((), *launcher._JOBS)), (("PMIX_NAMESPACE",), 'jöb\udce9 "7"\\n')]
+)
 @pytest.mark.parametrize("first, second", [("script", "recording"), ("recording", "script")])
-def test_script_and_recording_know_one_job(tmp_path, fails, writers, rank, first, second, names_of_job):
+def test_script_and_recording_know_one_job(tmp_path, fails, writers, rank, first, second, names_of_job, job):
     path = str(tmp_path / "saved.ftr")
-    rank(0, "7", names_of_job)
+    rank(0, job, names_of_job)
     writers[first](path)
-    rank(1, "7", names_of_job)
+    rank(1, job, names_of_job)
     with fails("LOCKED", "was written by rank 0 of this job"):
         writers[second](path)
 
@@ -164,6 +166,24 @@ def test_a_recording_of_before_does_not_tell_its_job(tmp_path, extension, rank):
         rank(number)
         saved.save_recording(str(tmp_path / "saved.ftr"))
         assert saved.restore(str(tmp_path / "saved.ftr")) is None
+
+
+@pytest.mark.parametrize("first, second", [("torchscript", "recording"), ("samples", "torchscript")])
+def test_ranks_that_save_files_of_other_kinds_are_told(tmp_path, fails, writers, rank, first, second):
+    import torch
+
+    from ftn_pytorch.kit import storage
+    from ftn_pytorch.opening import open_runner
+
+    path = str(tmp_path / "saved.npz")
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 1)), tmp_path / "net.pt")
+    writers["torchscript"] = open_runner(str(tmp_path / "net.pt"), {}, {}).save
+    writers["samples"] = lambda path: storage.export(path, {"x": torch.zeros(2)})
+    rank(0)
+    writers[first](path)
+    rank(1)
+    with fails("LOCKED", f"{path} was written by rank 0 of this job"):
+        writers[second](path)
 
 
 @pytest.mark.parametrize("ending", ["npz", "h5"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Numbers that a function takes out of tensors by ways on which no operator is called: it goes the way of each call."""
 
+import pickle
 import warnings
 
 import pytest
@@ -46,6 +47,16 @@ def test_integers_in_host_memory_decide_in_each_call(which, mode):
             assert torch.equal(apply(x, lengths), function(x, lengths)), call
     # in inference mode more of it is seen: a layer is one operator, and a split asks for each number
     assert mode == "inference" or not apply.recording.is_ready
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bytes_of_what_was_computed_decide_in_each_call(mode):
+    function = MODES[mode](lambda x: x + pickle.dumps((x > 0).float()).count(b"\0\0\x80\x3f" * 3))
+    apply = recorded(function)
+    with pytest.warns(FtnPytorchWarning, match="uses the memory of a tensor as it is"):
+        for call in range(24):
+            x = torch.full((3,), 1.0 if call < 14 else -1.0)
+            assert torch.equal(apply(x), function(x)), call
 
 
 def test_an_integer_tensor_may_give_its_shape():

@@ -10,6 +10,7 @@ import program
 from ftn_pytorch import load_recording, recorded, save_recording
 from ftn_pytorch.errors import FtnPytorchError
 from ftn_pytorch.halo import Exchange
+from ftn_pytorch.system.process import FtnPytorchWarning
 
 torch = pytest.importorskip("torch")
 
@@ -103,6 +104,36 @@ def test_what_is_not_recorded(tmp_path):
     assert not os.path.exists(path)
 
 
+HOOKS = """
+import torch
+import ftn_pytorch
+@ftn_pytorch.recorded
+def ftn_pytorch_forward(x):
+    return 2 * x
+{}
+def ftn_pytorch_train(x, target):
+    return (2 * x - target).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    "decorator, record, why",
+    [
+        ("", False, "it is not recorded: decorate it with ftn_pytorch.recorded, or load with record=.true."),
+        ("@ftn_pytorch.recorded", False, "it has not run often enough"),
+        ("", True, "it has not run often enough"),
+    ],
+)
+def test_a_hook_that_is_not_in_the_file_is_told(load, tmp_path, decorator, record, why):
+    module, path = load(HOOKS.format(decorator), record=record), str(tmp_path / "net.ftr")
+    forward = module.bind("ftn_pytorch_forward", 0)[0]
+    for _ in range(8):
+        forward(torch.ones(3))
+    with pytest.warns(FtnPytorchWarning, match=f"{path} is written without a function: ftn_pytorch_train .*{why}"):
+        program.save(module, path)
+    assert load_recording(path).functions() == ["ftn_pytorch_forward"]
+
+
 OF_AN_OBJECT = """
 import torch
 from ftn_pytorch import recorded
@@ -134,7 +165,7 @@ def test_what_objects_hold_that_hold_what_is_recorded(load, tmp_path):
 def test_a_script_without_recordings_says_so(load, tmp_path):
     text = "import torch\nnet = torch.nn.Linear(2, 2)\ndef ftn_pytorch_forward(x): return net(x)\n"
     path = str(tmp_path / "net.ftr")
-    with pytest.raises(FtnPytorchError, match="load it with record=.true."):
+    with pytest.raises(FtnPytorchError, match="or load with record=.true."):
         load(text, name="plain_net.py").save(path)
     with pytest.raises(FtnPytorchError, match="it has not run often enough"):
         load(text, name="plain_net.py", record=True).save(path)

@@ -84,7 +84,7 @@ class Checkpoint:
         if trial.is_on():
             return target
         with fair_lock.lock(), file.locked(target):
-            self._write_alone(target, step)
+            self._write(target, step)
         return target
 
     def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:

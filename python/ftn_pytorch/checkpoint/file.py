@@ -18,6 +18,7 @@ import re
 import socket
 import struct
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -96,6 +97,31 @@ def owner() -> dict[str, Any]:
     return {"job": launcher.job(), RANK_OF_JOB: launcher.launched_rank_and_size()[0]}
 
 
+def sign(archive: BinaryIO) -> None:
+    """Have another zip archive, which is complete, tell its ``owner`` in a comment. Outside of a job it stays as it is.
+
+    Readers pass over the comment. ``src/plugin/file_owner.cpp`` does the same.
+    """
+    own = owner()
+    if own["job"] is not None:
+        comment = json.dumps(own).encode()
+        archive.seek(-2, os.SEEK_END)
+        archive.write(len(comment).to_bytes(2, "little") + comment)
+
+
+def owner_in(path: str) -> Mapping[str, Any] | None:
+    """The ``owner`` that a checkpoint, or another zip archive, tells; None where nothing does."""
+    about = description(path)
+    if about is not None:
+        return about
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = json.loads(archive.comment)
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def resolve(file: str) -> str:
     """Absolute path of a file or folder; ``%r`` in its name is the rank of this process, links are followed."""
     if not file.strip():
@@ -104,16 +130,18 @@ def resolve(file: str) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: str) -> Iterator[None]:
-    """Nobody else writes this file meanwhile, and what killed writers of it have left is gone; LOCKED, FILE.
+def locked(path: str, read: Callable[[str], Mapping[str, Any] | None] = owner_in) -> Iterator[None]:
+    """Nobody else writes this file meanwhile, and what killed writers of it have left is gone; FILE.
 
-    Without flock there may be other writers, and what they have begun stays.
+    LOCKED if another process is writing it, or if another rank of this job has written it. Without flock there may be
+    other writers, and what they have begun stays. ``read``: see ``refuse_other_rank``.
     """
     folder, name = os.path.split(path)
     lock = Lock(os.path.join(folder, f".{name}.lock"), path)
     try:
         if lock.is_held():
             files.remove_parts(folder, re.escape(name))
+        refuse_other_rank(path, read)
         yield
     finally:
         lock.release()
@@ -192,7 +220,7 @@ def description(path: str) -> dict[str, Any] | None:
         return None
 
 
-def refuse_other_rank(path: str, read: Callable[[str], Mapping[str, Any] | None] = description) -> None:
+def refuse_other_rank(path: str, read: Callable[[str], Mapping[str, Any] | None] = owner_in) -> None:
     """Ranks that save one after the other do not meet at the lock, and the last one would win.
 
     ``read``: what tells the ``owner`` of a file, None where nothing does.

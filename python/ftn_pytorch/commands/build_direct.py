@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..checkpoint.file import locked
 from ..errors import FtnPytorchError, pip_install
 from ..system import files, installation
 
@@ -87,7 +88,8 @@ def run(chosen: argparse.Namespace) -> int:
         made = [file for pattern in _FILES for file in Path(temporary, "lib").glob(pattern)]
         _call([sys.executable, "-c", _LOAD, *(str(file) for file in made if file.suffix == ".so")])
         for file in made:
-            with files.completed(str(folder / file.name)) as place:  # programs may start meanwhile
+            there = str(folder.absolute() / file.name)
+            with locked(there), files.completed(there) as place:  # programs may start meanwhile
                 shutil.copyfile(file, place)
     torch = installation.torch_of_plugin(str(folder))
     assert torch is not None

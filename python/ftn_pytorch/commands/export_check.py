@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..checkpoint import file
 from ..errors import summary
 from ..opening import open_runner
 from ..script import results
@@ -30,7 +31,7 @@ def kept_if(output: str, make: Callable[[str], bool]) -> int:
     ``make``: given that name; whether the file is right.
     """
     try:
-        with files.completed(output) as part:
+        with file.locked(output), files.completed(output) as part:
             if not make(part):
                 raise _Differs
     except _Differs:

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..checkpoint import file
 from ..compiling import compilation
 from ..errors import FtnPytorchError
 from ..recording import compiled_steps
@@ -64,8 +63,7 @@ def run(chosen: argparse.Namespace, output: str) -> int:
     hooks = {name: specs for name, specs in hooks.items() if runner.find(names[name]) is not None}
     if not hooks:
         raise FtnPytorchError("HOOK", f"{source} has no {FORWARD}, and no {TRAIN} with --target")
-    with file.locked(output):
-        return export_check.kept_if(output, _Export(runner, hooks, names, output, chosen).run)
+    return export_check.kept_if(output, _Export(runner, hooks, names, output, chosen).run)
 
 
 def _source(text: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import os
 import shlex
 import sys
 
+from ..checkpoint import file
 from ..script import loading
 from ..script.conventions import FORWARD, TRAIN
 from ..system import files, pack
@@ -39,7 +40,7 @@ def run(chosen: argparse.Namespace) -> int:
     with opened(chosen, is_model=False, options=options) as one:
         called = _called(one)
     packed = PackedModules(folders)
-    with files.replaced(output) as stream:
+    with file.locked(output), files.replaced(output) as stream:
         size = packed.write(stream, script)
     print(f"{output}: {len(packed.modules):,} modules, {size:,} bytes, of a load and {called}")
     print(f"export {pack.VARIABLE}={shlex.quote(str(output))}")

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import ModuleType
 
+from ..checkpoint.file import locked
 from ..errors import FtnPytorchError, missing_package
 from ..system import files
 from . import log_files
@@ -45,7 +46,7 @@ def run(chosen: Namespace) -> int:
         _require_own(list(places.values()), panels.MARK.encode())
     pictures = panels.draw(series, "/".join(chosen.log.resolve().parts[-2:]), list(places))
     for each, file in places.items():
-        with files.replaced(str(file)) as stream:
+        with locked(str(file.absolute())), files.replaced(str(file)) as stream:
             stream.write(pictures[each])
         print(file)
     return 0

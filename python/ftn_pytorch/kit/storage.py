@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import mmap
 import os
 import tempfile
@@ -86,15 +85,13 @@ def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
     ARGUMENT for another ending, IMPORT if h5py is needed and missing, FILE if it cannot be written, LOCKED if another
     process is writing it, or another rank of this job has.
     """
-    write, owner_in = (_write_npz, _owner_in_npz) if _is_npz(path) else (_write_hdf5, _owner_in_hdf5)
+    write, owner_in = (_write_npz, file.owner_in) if _is_npz(path) else (_write_hdf5, _owner_in_hdf5)
     if trial.is_on():
         return
-    target, own = file.resolve(path), file.owner()
+    target = file.resolve(path)
     numpy = {name: _in_numpy(each.cpu()) for name, each in arrays.items()}
-    with file.locked(target):
-        file.refuse_other_rank(target, owner_in)
-        with files.completed(target) as part:
-            write(part, numpy, own if own["job"] is not None else {})
+    with file.locked(target, owner_in), files.completed(target) as part:
+        write(part, numpy)
 
 
 def _in_numpy(array: torch.Tensor) -> Any:
@@ -131,30 +128,20 @@ def _read_hdf5(path: str) -> Iterator[tuple[str, Any]]:
         yield from ((name, each[()]) for name, each in there.items())
 
 
-def _write_npz(path: str, arrays: Mapping, owner: Mapping) -> None:
+def _write_npz(path: str, arrays: Mapping) -> None:
     import numpy
 
     with open(path, "wb") as raw:
         numpy.savez(raw, **arrays)
-    if owner:
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.comment = json.dumps(owner).encode()
+        file.sign(raw)
 
 
-def _owner_in_npz(path: str) -> Any:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = json.loads(archive.comment)
-    except (OSError, ValueError, zipfile.BadZipFile):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write_hdf5(path: str, arrays: Mapping, owner: Mapping) -> None:
+def _write_hdf5(path: str, arrays: Mapping) -> None:
+    own = file.owner()
     with _h5py().File(path, "w") as written:
         for name, each in arrays.items():
             written[name] = each
-        written.attrs.update(owner)
+        written.attrs.update(own if own["job"] is not None else {})
 
 
 def _owner_in_hdf5(path: str) -> Any:

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from ..system import private_names
 from ..values.kinds import Kind, kind_of
 from .operations import address_of, tensors_among
-from .recorder import Recorder
+from .recorder import OF_MEMORY, Recorder
 from .traced_numbers import SLOT
 
 _VERSION = private_names.version_getter()
@@ -64,6 +64,8 @@ class Outside(TorchFunctionMode):
         if (asked := _name_of(function)) in _ASKED and self._is_given(args[0]):
             asked = asked.removeprefix(".")
             self._recorder.refuse(f"it asks an argument for {asked}, which may be another one in the next call")
+        if asked == "untyped_storage":  # also of what was computed: pickle reads its bytes without an operator
+            self._recorder.refuse(OF_MEMORY)
         if function in _READS:
             self._recorder.refuse(self._recorder.of_number(f"Tensor.{function.__name__}"))
         if function == _SET_GRADIENT and args[1] is None:

@@ -191,8 +191,9 @@ class ScriptRunner(Runner):
         """Write what is recorded of the script, and its state, to a file that runs without Python."""
         from ..saved import writing
 
-        hooks = [name for name in (FORWARD, TRAIN) if self._options.record and callable(self.find(name))]
-        named = {name: each for name, each in vars(self._module).items() if hasattr(each, "recording")}
+        # Fortran calls the hooks: one that is not in the file is told, whatever else is
+        hooks = [name for name in (FORWARD, TRAIN) if callable(self.find(name))]
+        named = {name: each for name, each in vars(self._module).items() if writing.recording_of(each) is not None}
         found = {**{name: self._recorded(name, self.require(name)) for name in hooks}, **named}
         tapes, whys = {}, []
         for name, function in found.items():

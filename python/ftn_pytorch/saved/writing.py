@@ -22,6 +22,7 @@ from ..checkpoint.base import Checkpoint
 from ..checkpoint.capture import Collector
 from ..checkpoint.script import ScriptCheckpoint
 from ..errors import FtnPytorchError
+from ..recording.function import RecordedFunction
 from ..recording.operations import address_of, is_ordinary
 from ..recording.tape import Tape
 from ..system import log, trial
@@ -95,7 +96,6 @@ class Writer:
             archive.write(stream, text, self._arrays, others)
 
         with file.locked(self._path):
-            file.refuse_other_rank(self._path)
             file.write(
                 self._path,
                 about,
@@ -154,11 +154,17 @@ def write(path: str, functions: Mapping[str, list[Tape]], checkpoint: Checkpoint
     return target
 
 
+def recording_of(function: Any) -> RecordedFunction | None:
+    """What ``recorded`` has made of a function; other objects, such as this package, have such an attribute, too."""
+    recording = getattr(function, "recording", None)
+    return recording if isinstance(recording, RecordedFunction) else None
+
+
 def tapes_of(name: str, function: Any) -> list[Tape]:
     """The recordings of a function that are ready; HOOK if there are none."""
-    recording = getattr(function, "recording", None)
+    recording = recording_of(function)
     if recording is None:
-        raise refusal(name, "it is not recorded: decorate it with ftn_pytorch.recorded, or load with record=")
+        raise refusal(name, "it is not recorded: decorate it with ftn_pytorch.recorded, or load with record=.true.")
     if not recording.is_ready:
         why = recording.obstacle or "it has not run often enough: call it until it is ready, seven times as a rule"
         raise refusal(name, why)

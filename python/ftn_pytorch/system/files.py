@@ -15,7 +15,7 @@ from ..errors import FtnPytorchError
 
 
 def part_name(name: str, purpose: str = "") -> str:
-    """Name under which a file is written before it gets its own."""
+    """Name under which a file is written before it gets its own; its ending may follow, for who needs that."""
     return f".{name}.{os.getpid()}~{purpose}.part" if purpose else f".{name}.{os.getpid()}.part"
 
 
@@ -23,7 +23,7 @@ def remove_parts(folder: str, name: str) -> None:
     """Remove what killed writers of ``name``, a regular expression, have left. The caller holds the lock of it."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            if re.fullmatch(rf"\.({name})\.\d+(~.*)?\.part", entry):
+            if re.fullmatch(rf"\.({name})\.\d+(~.*)?\.part(\.\w+)?", entry):
                 os.unlink(os.path.join(folder, entry))
 
 
@@ -71,11 +71,10 @@ def replaced(path: str, check: Callable[[str], None] = lambda part: None) -> Ite
 def completed(path: str) -> Iterator[str]:
     """A name beside ``path``, of the same ending, under which the body writes a file that gets its name in the end.
 
-    For what takes names and no streams. FILE if the place cannot be written.
+    For what takes names and no streams. FILE if the place cannot be written. The caller holds the lock of the path.
     """
     folder, name = os.path.split(os.path.abspath(path))
-    stem, ending = os.path.splitext(name)
-    part = os.path.join(folder, f"{stem}.{os.getpid()}.part{ending}")
+    part = os.path.join(folder, part_name(name) + os.path.splitext(name)[1])
     try:
         mode = _mode_of_replaced(path)
         yield part

@@ -124,12 +124,17 @@ def job() -> str | None:
     """What tells the ranks of one MPI job from those of another, None outside of one; a best effort.
 
     Open MPI and Slurm give their jobs names. Other launchers do not: then ranks of one node have the same parent.
+    What is no plain ASCII, or is escaped in JSON, stands there as in a URL: src/base/rank.cpp writes the same text.
     """
     if launched_rank_and_size()[1] < 2:
         return None
     for names in _JOBS:
         if all(os.environ.get(name) for name in names):
-            return ".".join([names[0], *(os.environ[name] for name in names)])
+            return _plain(".".join([names[0], *(os.environ[name] for name in names)]))
     import socket
 
-    return f"{socket.gethostname()}.{os.getppid()}"
+    return _plain(f"{socket.gethostname()}.{os.getppid()}")
+
+
+def _plain(name: str) -> str:
+    return re.sub(rb'[^ -~]|["\\]', lambda found: b"%%%02X" % found[0][0], os.fsencode(name)).decode("ascii")

@@ -7,6 +7,7 @@
 #include "plugin/autograd_engine.hpp"
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
+#include "plugin/file_owner.hpp"
 #include "plugin/model/frozen.hpp"
 #include "plugin/torchscript.hpp"
 #include "plugin/training/optimizer_state.hpp"
@@ -299,7 +300,11 @@ void ScriptModel::save(const std::string& file) {
   torch::jit::ExtraFilesMap extra;
   if (state_->optimizer) extra[optimizer_file] = bytes_of_state(*state_->optimizer);
   try {
-    replace_file(file, [&](std::ostream& stream) { state_->module.save(stream, extra); });
+    replace_file(file, [&](std::ostream& stream) {
+      refuse_other_rank(file);
+      state_->module.save(stream, extra);
+      sign_archive(stream);
+    });
   } catch (...) {
     rethrow_as(FPT_ERR_FILE, file + " cannot be written");
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/replaced_file.hpp"
 #include "plugin/model.hpp"
 
 namespace fpt::direct {
@@ -25,21 +26,10 @@ std::optional<int64_t> step_of(std::string_view name) noexcept {
   return is_number ? std::optional(step) : std::nullopt;
 }
 
-/// ".checkpoint-000000000012.ckpt.4711.part", which a killed writer has left.
-bool is_left_part(std::string_view name) noexcept {
-  constexpr std::string_view after = ".part";
-  if (!name.starts_with(".") || !name.ends_with(after)) return false;
-  name = name.substr(1, name.size() - 1 - after.size());
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || !step_of(name.substr(0, dot))) return false;
-  const std::string_view process = name.substr(dot + 1, name.find('~', dot) - dot - 1);
-  return !process.empty() && process.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 void remove_left_parts(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (is_left_part(entry.path().filename().string())) fs::remove(entry.path(), ignored);
+    if (step_of(name_of_part(entry.path().filename().string()))) fs::remove(entry.path(), ignored);
 }
 
 std::string abandoned_name(const std::string& path) {

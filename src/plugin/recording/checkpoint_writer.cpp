@@ -1,41 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/recording/checkpoint_writer.hpp"
 
-#include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <ostream>
-#include <string_view>
 
 #include "base/error.hpp"
-#include "base/json_field.hpp"
 #include "base/paths.hpp"
 #include "base/rank.hpp"
 #include "base/replaced_file.hpp"
 #include "ftr/refusal.hpp"
 #include "ftr/sha256.hpp"
+#include "plugin/file_owner.hpp"
 #include "plugin/model.hpp"
-#include "plugin/recording/pieces.hpp"
 
 namespace fpt::direct {
-namespace {
-
-/// Ranks that write one after the other do not meet at the lock, and the last one would win.
-void refuse_other_rank(const std::string& file) {
-  const std::optional<std::string> own = job();
-  if (!own) return;
-  const std::string about = ftr::CheckpointFile::description_of(file);
-  if (concat("\"", json_field(about, "job"), "\"") != json_text(*own)) return;
-  const std::string_view told = json_field(about, "rank_of_job");
-  int writer = rank().number;
-  std::from_chars(told.data(), told.data() + told.size(), writer);
-  if (writer != rank().number)
-    fail(FPT_ERR_LOCKED, file, " was written by rank ", writer, " of this job, and this is rank ", rank().number,
-         ": give each rank a name of its own by writing %r for the rank, or write on one rank");
-}
-
-}  // namespace
 
 std::string checkpoint_path(const std::string& file) {
   require_name(file);

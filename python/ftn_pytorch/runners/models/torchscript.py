@@ -62,7 +62,7 @@ class TorchScriptRunner(Runner):
 
     def save(self, file: str) -> None:
         """Write the model and the state of its optimizer; a file of that name is replaced by a complete one only."""
-        from ...checkpoint.file import locked, resolve
+        from ...checkpoint.file import locked, resolve, sign
 
         extra = {}
         if self._optimizer is not None:
@@ -71,6 +71,7 @@ class TorchScriptRunner(Runner):
         path = resolve(file)
         with fair_lock.lock(), locked(path), files.replaced(path) as stream, _quiet():
             self._torch.jit.save(self._model, stream, _extra_files=extra)
+            sign(stream)
 
     def restore(self, file: str, fallback: bool = False, step: int | None = None) -> int | None:
         """Read a checkpoint, or what ``save`` wrote; an optimizer keeps its state if there is none in it."""
