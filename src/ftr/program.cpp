@@ -46,6 +46,7 @@ void Program::read(const Options& options) {
     }
   }
   read_parameters(recording);
+  note_reads(recording);
   settings_.emplace(recording, options.device && options.device->is_cuda());
 }
 
@@ -63,6 +64,33 @@ void Program::read_parameters(const c10::IValue& recording) {
   for (const c10::IValue& each : items_in(entry_in(recording, "parameters"), "\"parameters\"")) {
     const std::vector<c10::IValue> parts = parts_in(each, 2, "a parameter");
     parameters_.emplace_back(text_in(parts[0], "its name"), text_in(parts[1], "its array"));
+  }
+}
+
+void Program::note_reads(const c10::IValue& recording) {
+  if (!recording.toGenericDict().contains("read")) return;  // an earlier version wrote it
+  for (const c10::IValue& each : items_in(entry_in(recording, "read"), "\"read\"")) {
+    const std::vector<c10::IValue> parts = parts_in(each, 2, "what was read");
+    Read read{text_in(parts[0], "its name"), {}, std::nullopt};
+    for (const c10::IValue& step : items_in(parts[1], "its way"))
+      read.way.push_back(text_in(step, "a step of its way"));
+    read.text = text_at(state_.content().state, read.way);
+    reads_.push_back(std::move(read));
+  }
+}
+
+/// A recording is right while all that it has read is the same; a script would go another way with other values.
+void Program::require_as_read(const Content& content, const std::string& path) const {
+  constexpr std::size_t shown = 100;
+  const auto told = [](const std::optional<std::string_view>& text) {
+    return text ? std::string(text->substr(0, shown)) : std::string("as the script makes it");
+  };
+  for (const Read& each : reads_) {
+    const std::optional<std::string_view> there = text_at(content.state, each.way);
+    if (there == each.text) continue;
+    fail(Why::format, path, " does not fit the recordings in ", file_, ", which were made with another value of ",
+         each.what, ": it is ", told(there), " in the checkpoint, and ", told(each.text),
+         " in the recordings. Let the script restore the checkpoint, and save its recordings again");
   }
 }
 
@@ -84,6 +112,7 @@ c10::IValue Program::run(std::string_view name, const std::vector<Given>& given)
 }
 
 void Program::restore(Content content, const std::string& path) {
+  require_as_read(content, path);
   state_.restore(std::move(content), path, arrays_, numbers_);
 }
 

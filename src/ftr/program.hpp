@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ftr/call.hpp"
+#include "ftr/state_text.hpp"
 
 namespace ftr {
 
@@ -62,7 +63,16 @@ class Program {
  private:
   void read(const Options& options);
   void read_parameters(const c10::IValue& recording);
+  void note_reads(const c10::IValue& recording);
+  void require_as_read(const Content& content, const std::string& path) const;
   void note_uses(const SavedTape& tape);
+
+  /// A value of the state that recordings took as it was.
+  struct Read {
+    std::string what;
+    TextWay way;
+    std::optional<std::string> text;  ///< none where nothing has changed it since the load of the script
+  };
 
   std::string file_;
   State state_;
@@ -71,6 +81,7 @@ class Program {
   std::map<std::string, at::Tensor> arrays_;  ///< those that tapes use
   std::set<std::size_t> numbers_;             ///< places of those that tapes use
   std::vector<std::pair<std::string, std::string>> parameters_;
+  std::vector<Read> reads_;
 };
 
 }  // namespace ftr

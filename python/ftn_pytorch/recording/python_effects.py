@@ -61,6 +61,8 @@ _OF_THREADS_IN_PYTHON = tuple(
 )
 _STEP = torch.optim.Optimizer.profile_hook_step(open).__code__  # type: ignore[arg-type]
 """What runs first in the step of an optimizer, whatever its class."""
+_MODE = torch.nn.Module.train.__code__
+"""What gives a network its mode: ``eval`` calls it, too."""
 _SUPPRESS = (contextlib.suppress.__enter__.__code__, contextlib.suppress.__exit__.__code__)
 _IMPORT = importlib.import_module.__code__
 _OF_ENVIRONMENT = frozenset(each.__code__ for each in vars(type(os.environ)).values() if isinstance(each, FunctionType))
@@ -78,6 +80,8 @@ class Calls:
     def __init__(self, recorder: Recorder, watch: Watch, trials: Trials) -> None:
         self.scheduled: list[tuple[Any, Any, int]] = []
         """Schedulers that code of the user steps, what it gives them, and how many operations there were."""
+        self.modes: list[Any] = []
+        """Networks that are given a mode, maybe the one that they had."""
         self.asks_switches = False
         self._recorder, self._watch, self._trials = recorder, watch, trials
         self._previous: Any = None
@@ -131,6 +135,8 @@ class Calls:
             if frame.f_code in STEPS and (is_of_user(caller) or is_of_package(caller)):
                 given = (frame.f_locals["self"], frame.f_locals.get("epoch", frame.f_locals.get("metrics")))
                 self.scheduled.append((*given, len(self._recorder.operations)))
+            if frame.f_code is _MODE:
+                self.modes.append(frame.f_locals["self"])
             if frame.f_code is _STEP:
                 args, named = frame.f_locals["args"], frame.f_locals["kwargs"]
                 if any(args[0] is each for each in self._watch.optimizers):

@@ -148,6 +148,7 @@ class _Observers:
             guards=following.guards,
             arguments=arguments_of(self._call),
             modes=module().modes(),
+            gives_modes=calls.modes,
         )
 
     def _enters_inference(self, steps: list[Operation]) -> bool:

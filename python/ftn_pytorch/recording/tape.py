@@ -77,6 +77,8 @@ class Tape:
     arguments: list[Given]
     modes: tuple
     """Those of torch in which it was made, as the extension tells them."""
+    gives_modes: list[Any]
+    """Networks to which it gives a mode, maybe the one that they had."""
     default_type: Any = field(default_factory=torch.get_default_dtype)
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import types
 import uuid
@@ -27,7 +28,7 @@ from ..recording.operations import address_of, is_ordinary
 from ..recording.tape import Tape
 from ..system import log, trial
 from ..values import graph, optimizer_settings
-from . import compiled, kernel_settings, saved_recording, verification
+from . import compiled, kernel_settings, reads, saved_recording, verification
 from .distinct import changes, distinct
 from .portable import Kept, Plain, Unsavable, dtype_name, identity, portable
 
@@ -90,6 +91,7 @@ class Writer:
             "description": _description(about),
             "functions": dict(functions),
             "parameters": [(each.replace("/", "."), each) for each in dict.fromkeys(_parameters(self._state))],
+            "read": reads.of(itertools.chain.from_iterable(self._tapes.values()), self._encoder, self._state),
         }
 
         def fill(stream: Any) -> None:

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""What recordings have read of a state as constants: a file goes on from checkpoints in which all that is the same."""
+
+import pytest
+
+import program
+from ftn_pytorch import load_recording, save_recording
+from ftn_pytorch.checkpoint import file as checkpoint_file
+from ftn_pytorch.errors import FtnPytorchError
+from ftn_pytorch.saved import reads, writing
+
+torch = pytest.importorskip("torch")
+
+from build_tree import build_folder  # noqa: E402
+from promises.program_without_python import Failed, Program  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+SCRIPT = """
+import torch
+import reads_settings
+from ftn_pytorch import recorded
+
+class Loss:
+    def __init__(self):
+        self.weight, self.calls, self.seen = 1.0, 0, []
+    def __call__(self, y, target):
+        return self.weight * torch.nn.functional.mse_loss(y, target)
+
+def scaled(factor):
+    def apply(x):
+        return x * factor
+    def change(other):
+        nonlocal factor
+        factor = other
+    return apply, change
+
+torch.manual_seed(1)
+nets = [torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 2)) for _ in range(2)]
+chosen, loss_of, scale, activation, weights = nets[0], Loss(), 1.0, torch.tanh, [1.0, 2.0]
+optimizer = torch.optim.SGD([each for net in nets for each in net.parameters()], lr=0.05, momentum=0.9)
+apply, change = scaled(1.0)
+history, best = [], None
+
+@recorded
+def step(x, target):
+    optimizer.zero_grad()
+    y = activation(apply(chosen(x * scale))) * weights[0] * reads_settings.gain
+    loss = loss_of(y, target)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+@recorded
+def predict(x):
+    chosen.eval()
+    with torch.no_grad():
+        return chosen(x)
+"""
+CHANGES = {
+    "a number of an optimizer that was zero": ("optimizer.param_groups[0]['weight_decay'] = 0.5", "weight_decay"),
+    "a switch of an optimizer": ("optimizer.param_groups[0]['nesterov'] = True", "nesterov"),
+    "a mode": ("[each.eval() for each in nets]", "training"),
+    "requires_grad": ("nets[0][0].requires_grad_(False)", "requires_grad"),
+    "a global": ("global scale; scale = 2.0", "scale"),
+    "a field": ("loss_of.weight = 2.0", "loss_of.weight"),
+    "an item": ("weights[0] = 3.0", "weights"),
+    "another network": ("global chosen; chosen = nets[1]", "chosen"),
+    "a function": ("global activation; activation = torch.relu", "activation"),
+    "a variable of a function": ("change(2.0)", "factor"),
+    "a module of the user": ("reads_settings.gain = 2.0", "reads_settings.gain"),
+    "a field of a layer": ("nets[0][1].p = 0.25", "p"),
+}
+
+
+@pytest.fixture
+def script(load, write):
+    """script(more): the runner of the script with ``later`` as told, and samples; ``step`` runs without Python."""
+
+    def script(later="pass"):
+        write("reads_settings.py", "gain = 1.0\n")
+        runner = load(f"{SCRIPT}\ndef later():\n    {later}\n")
+        numbers = torch.Generator().manual_seed(5)
+        samples = [(torch.randn(8, 3, generator=numbers), torch.randn(8, 2, generator=numbers)) for _ in range(12)]
+        names = vars(runner._module)
+        for each in samples[:8]:
+            names["step"](*each)
+        return runner, names, samples
+
+    return script
+
+
+def without_python(file, place):
+    """What a program without Python says to a checkpoint; empty if it goes on from it."""
+    if not next(build_folder().glob("lib*/libftn_pytorch_direct.so"), None):
+        pytest.skip("there is no build with a direct path")
+    beside = Program(build_folder())
+    beside.tell("load", file)
+    try:
+        beside.tell("restore", place)
+    except Failed as failure:
+        return str(failure)
+    finally:
+        assert beside.end() == 0
+    return ""
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_checkpoint_with_another_value_of_what_was_read_is_refused(script, tmp_path, change):
+    line, name = CHANGES[change]
+    runner, names, samples = script(line)
+    file, before, after = (str(tmp_path / each) for each in ("step.ftr", "before.ckpt", "after.ckpt"))
+    save_recording(file, {"step": names["step"]}, names)
+    program.save(runner, before)
+    losses = [names["step"](*each) for each in samples[8:]]
+    names["later"]()
+    program.save(runner, after)
+
+    saved = load_recording(file)
+    with pytest.raises(FtnPytorchError, match=name) as refusal:
+        saved.restore(after)
+    assert refusal.value.status == "FORMAT"
+    saved.restore(before)
+    assert all(torch.equal(saved.call("step", *each), loss) for each, loss in zip(samples[8:], losses))
+    assert name in without_python(file, after)
+    assert without_python(file, before) == ""
+
+
+def test_what_no_recording_reads_and_what_a_run_reads_anew_may_be_another_one(script, tmp_path):
+    later = "global best; best = [each.detach().clone() for each in chosen.parameters()]; history.append(1.0)"
+    rate = "optimizer.param_groups[0]['lr'] = 0.01"
+    runner, names, samples = script(f"{later}; loss_of.calls += 1; loss_of.seen.append(2.0); {rate}")
+    file, after = str(tmp_path / "step.ftr"), str(tmp_path / "after.ckpt")
+    save_recording(file, {"step": names["step"]}, names)
+    names["later"]()
+    program.save(runner, after)
+    losses = [names["step"](*each) for each in samples[8:]]
+    saved = load_recording(file)
+    saved.restore(after)
+    assert all(torch.equal(saved.call("step", *each), loss) for each, loss in zip(samples[8:], losses))
+
+
+def test_the_mode_that_a_function_gives_may_be_another_one_before_it(script, tmp_path):
+    runner, names, samples = script("[each.train() for each in nets]")
+    expected = [names["predict"](x) for x, _ in samples]  # from eval() to eval()
+    file, after = str(tmp_path / "predict.ftr"), str(tmp_path / "after.ckpt")
+    save_recording(file, {"predict": names["predict"]}, names)
+    names["later"]()
+    program.save(runner, after)
+    saved = load_recording(file)
+    saved.restore(after)
+    assert all(torch.equal(saved.call("predict", x), y) for (x, _), y in zip(samples, expected))
+
+
+def test_a_value_that_is_another_one_when_it_is_saved_is_none_of_these(script, tmp_path):
+    runner, names, _ = script("loss_of.weight = 2.0")
+    names["later"]()
+    file = str(tmp_path / "step.ftr")
+    writing.write(file, {"step": writing.tapes_of("step", names["step"])}, runner.found_state(), "model.py")
+    read = [what for what, _ in torch.load(file, weights_only=True)["recording"]["read"]]
+    assert "loss_of.weight" not in read
+    assert "scale" in read
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", '[{"objects"', '[{"objects": {"scale": 2', '[{"objects": "\\', "[[[[", "\0:,}"]
+)
+def test_a_text_that_is_no_state_leads_nowhere(script, tmp_path, text, monkeypatch):
+    runner, names, _ = script()
+    file, other = str(tmp_path / "step.ftr"), str(tmp_path / "other.ckpt")
+    monkeypatch.setattr(reads, "of", lambda *given: [("scale", ["0", '"objects"', '"optimizer"', '"state"', "7", "x"])])
+    save_recording(file, {"step": names["step"]}, names)
+    program.save(runner, other)
+    content = torch.load(other, weights_only=True)
+    altered = {**content, "state": text, "holes": []}
+    checkpoint_file.write(other, checkpoint_file.description(other), lambda stream: torch.save(altered, stream))
+    load_recording(file).restore(other)
