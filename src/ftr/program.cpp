@@ -69,12 +69,13 @@ void Program::read_parameters(const c10::IValue& recording) {
 
 void Program::note_reads(const c10::IValue& recording) {
   if (!recording.toGenericDict().contains("read")) return;  // an earlier version wrote it
+  StateText state(state_.content().state);
   for (const c10::IValue& each : items_in(entry_in(recording, "read"), "\"read\"")) {
     const std::vector<c10::IValue> parts = parts_in(each, 2, "what was read");
     Read read{text_in(parts[0], "its name"), {}, std::nullopt};
     for (const c10::IValue& step : items_in(parts[1], "its way"))
       read.way.push_back(text_in(step, "a step of its way"));
-    read.text = text_at(state_.content().state, read.way);
+    read.text = state.at(read.way);
     reads_.push_back(std::move(read));
   }
 }
@@ -85,8 +86,9 @@ void Program::require_as_read(const Content& content, const std::string& path) c
   const auto told = [](const std::optional<std::string_view>& text) {
     return text ? std::string(text->substr(0, shown)) : std::string("as the script makes it");
   };
+  StateText state(content.state);
   for (const Read& each : reads_) {
-    const std::optional<std::string_view> there = text_at(content.state, each.way);
+    const std::optional<std::string_view> there = state.at(each.way);
     if (there == each.text) continue;
     fail(Why::format, path, " does not fit the recordings in ", file_, ", which were made with another value of ",
          each.what, ": it is ", told(there), " in the checkpoint, and ", told(each.text),

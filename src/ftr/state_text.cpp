@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ftr/state_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace ftr {
@@ -81,13 +82,21 @@ class Cursor {
   std::size_t at_ = 0;
 };
 
+std::optional<std::string_view> value_at(std::string_view text, std::string_view step) noexcept {
+  Cursor cursor(text);
+  return cursor.enter(step) ? std::optional(cursor.value()) : std::nullopt;
+}
+
 }  // namespace
 
-std::optional<std::string_view> text_at(std::string_view text, const TextWay& way) noexcept {
-  Cursor cursor(text);
-  for (const std::string& step : way)
-    if (!cursor.enter(step)) return std::nullopt;
-  return cursor.value();
+std::optional<std::string_view> StateText::at(const TextWay& way) {
+  if (way.empty()) return Cursor(text_).value();
+  if (!std::equal(gone_.begin(), gone_.end(), way.begin(), way.end() - 1)) {
+    gone_.assign(way.begin(), way.end() - 1);
+    around_ = text_;
+    for (const std::string& step : gone_) around_ = around_ ? value_at(*around_, step) : std::nullopt;
+  }
+  return around_ ? value_at(*around_, way.back()) : std::nullopt;
 }
 
 }  // namespace ftr
