@@ -200,31 +200,20 @@ Storage packed_copy(const Array& array, int32_t dtype, Array& packed) {
 std::optional<std::vector<int64_t>> integers_of(const Array& array) {
   if (array.rank != 1 || dtype_facts(array.dtype).group != DtypeGroup::integer || !array.device.is_host())
     return std::nullopt;
-  std::vector<int64_t> numbers(static_cast<std::size_t>(array.extents[0]));
-  Array target = array;
-  target.data = numbers.data();
-  target.dtype = FPT_INT64;
-  set_contiguous(target);
-  copy(array, target);
-  return numbers;
+  Array packed;
+  const Storage memory = packed_copy(array, FPT_INT64, packed);
+  const auto* first = static_cast<const int64_t*>(packed.data);
+  return std::vector<int64_t>(first, first + array.extents[0]);
 }
 
 void copy_back(const Array& seen, const Array& array) {
   if (seen.dtype == array.dtype) return copy(seen, array);
   const auto count = static_cast<std::size_t>(element_count(seen));
   const std::size_t size = dtype_size(array.dtype), seen_size = dtype_size(seen.dtype);
-  Array before = seen, kept = array, result = array;  // as the conversion made it, as it is, as it shall be
-  set_contiguous(kept);
-  set_contiguous(result);
-  const Storage before_memory = allocate(count * seen_size), kept_memory = allocate(count * size),
-                result_memory = allocate(count * size);
-  before.data = before_memory.get();
-  kept.data = kept_memory.get();
-  result.data = result_memory.get();
-  copy(array, before);
+  Array before, kept, result;  // as the conversion made it, as it is, as it shall be
+  const Storage of_before = packed_copy(array, seen.dtype, before);
   if (std::memcmp(before.data, seen.data, count * seen_size) == 0) return;
-  copy(array, kept);
-  copy(seen, result);
+  const Storage of_kept = packed_copy(array, array.dtype, kept), of_result = packed_copy(seen, array.dtype, result);
   const auto element = [](const Array& of, std::size_t i, std::size_t bytes) {
     return static_cast<char*>(of.data) + i * bytes;
   };

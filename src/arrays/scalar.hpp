@@ -4,6 +4,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,6 +23,14 @@ inline bool is_value(const fpt_arg& arg) noexcept {
 
 /// The value of such an argument, which must have been described without failure.
 FPT_API Scalar scalar_of(const fpt_arg& arg);
+
+/// None for what is no single integer.
+inline std::optional<int64_t> integer_of(const fpt_arg& arg) {
+  if (!is_value(arg) || arg.status != FPT_OK || arg.dtype == FPT_TEXT) return std::nullopt;
+  const Scalar value = scalar_of(arg);
+  const auto* integer = std::get_if<int64_t>(&value);
+  return integer ? std::optional<int64_t>(*integer) : std::nullopt;
+}
 
 /// What messages call its type: "bool", "int", "float", "complex", "str".
 FPT_API const char* type_name(const Scalar& value) noexcept;

@@ -5,13 +5,13 @@
 #include <link.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <string_view>
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
+#include "base/plain.hpp"
 #include "base/rank.hpp"
 
 namespace fpt {
@@ -32,17 +32,9 @@ unsigned long long loaded_objects() noexcept {
   return count;
 }
 
-bool is_loaded() noexcept {
-  const auto look = [](dl_phdr_info* info, std::size_t, void*) -> int {
-    const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
-    return path.find("/libcuda.so") != std::string_view::npos;  // of whatever version
-  };
-  return dl_iterate_phdr(look, nullptr) != 0;
-}
-
 const CudaDriver* find_driver() noexcept {
   // dlopen would look for the file of what is not loaded: 45 places, in each rank.
-  void* loaded = is_loaded() ? dlopen(library, RTLD_NOW | RTLD_NOLOAD) : nullptr;
+  void* loaded = !loaded_library("libcuda.so").empty() ? dlopen(library, RTLD_NOW | RTLD_NOLOAD) : nullptr;
   const auto symbol = [loaded](const char* name) {
     void* found = dlsym(RTLD_DEFAULT, name);
     return found || !loaded ? found : dlsym(loaded, name);
@@ -138,11 +130,11 @@ int gpu_of_name(const char* name) {
     fail(FPT_ERR_DEVICE, "the driver of CUDA finds no GPU that can be used");
   const char* number = name + 5;
   if (is_free || std::strcmp(number, "local") == 0) return local_rank() % count;
-  if (!*number || number[std::strspn(number, "0123456789")] != '\0') refuse();
-  const int index = std::atoi(number);
-  if (index >= count)
+  const std::optional<int64_t> index = whole_number(number);
+  if (!index) refuse();
+  if (*index >= count)
     fail(FPT_ERR_DEVICE, "device is '", name, "', but the driver of CUDA finds ", count, count == 1 ? " GPU" : " GPUs");
-  return index;
+  return static_cast<int>(*index);
 }
 
 }  // namespace fpt

@@ -207,25 +207,19 @@ void MpiSum::average(void* values, std::int64_t count, int dtype, std::int64_t n
     require_same_call(mine, digits);
     for (std::size_t i = 0; i < length; ++i) numbers[i] /= static_cast<Number>(size_);
   };
-  if (is_double) {
-    const auto* given = static_cast<const double*>(values);
-    std::vector<double> numbers(given, given + length);
+  const auto averages = [&](auto* numbers_of_caller) {
+    std::vector numbers(numbers_of_caller, numbers_of_caller + length);
     exchange(numbers);
-    std::memcpy(values, numbers.data(), length * sizeof(double));
-    return;
-  }
+    std::copy_n(numbers.begin(), length, numbers_of_caller);
+  };
+  if (is_double) return averages(static_cast<double*>(values));
+  if (!is_narrow) return averages(static_cast<float*>(values));
   std::vector<float> numbers(length);
   auto* narrow = static_cast<std::uint16_t*>(values);
-  if (is_narrow)
-    std::transform(narrow, narrow + length, numbers.begin(), dtype == FPT_FLOAT16 ? float_of_half : float_of_bfloat16);
-  else if (length)
-    std::memcpy(numbers.data(), values, length * sizeof(float));
+  std::transform(narrow, narrow + length, numbers.begin(), dtype == FPT_FLOAT16 ? float_of_half : float_of_bfloat16);
   exchange(numbers);
-  if (is_narrow)
-    std::transform(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(length), narrow,
-                   dtype == FPT_FLOAT16 ? half_of_float : bfloat16_of_float);
-  else if (length)
-    std::memcpy(values, numbers.data(), length * sizeof(float));
+  std::transform(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(length), narrow,
+                 dtype == FPT_FLOAT16 ? half_of_float : bfloat16_of_float);
 }
 
 void MpiSum::combine(void* values, std::int64_t count, int dtype, Reduction reduction, const char* purpose) {

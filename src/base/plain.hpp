@@ -3,8 +3,11 @@
 /// Python.
 #pragma once
 
+#include <cstdint>
 #include <locale>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace fpt {
@@ -18,6 +21,9 @@ class Plain : public Stream {
     this->imbue(std::locale::classic());
   }
 };
+
+/// Of digits alone; none for any other text, and for what 63 bits do not hold.
+std::optional<int64_t> whole_number(std::string_view text) noexcept;
 
 /// As "%.*f" writes it in C.
 std::string fixed(double value, int decimals);

@@ -158,8 +158,7 @@ std::string obstacle() {
     return concat("the program has ", variable, " of the C or C++ library in its own memory, where code compiled ",
                   "with -fPIC leaves it in the library");
   const std::string openmp = other_openmp();
-  const char* const wanted = std::getenv("FTN_PYTORCH_DEEPBIND");
-  if (!openmp.empty() && !(wanted && *wanted))
+  if (!openmp.empty() && variable_value("FTN_PYTORCH_DEEPBIND").empty())
     return concat("OpenMP of this program is that of ", openmp, ", which FTN_PYTORCH_DEEPBIND=1 accepts");
   return {};
 }

@@ -3,10 +3,9 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
-
 #include "base/error.hpp"
+#include "base/plain.hpp"
+#include "base/switches.hpp"
 
 namespace fpt {
 namespace {
@@ -28,9 +27,7 @@ constexpr const char* local_variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LO
                                            "PALS_LOCAL_RANKID",          "LOCAL_RANK"};
 
 int number_of(const char* variable) noexcept {
-  const char* text = std::getenv(variable);
-  if (!text || !*text || text[std::strspn(text, "0123456789")] != '\0') return -1;
-  return std::atoi(text);
+  return static_cast<int>(whole_number(variable_value(variable)).value_or(-1));
 }
 
 /// As _plain of system/launcher.py: what is no plain ASCII, or is escaped in JSON, stands there as in a URL.
@@ -68,8 +65,8 @@ std::optional<std::string> job() {
     bool is_told = true;
     for (const char* variable : row) {
       if (!variable) continue;
-      const char* value = std::getenv(variable);
-      is_told = is_told && value && *value;
+      const std::string_view value = variable_value(variable);
+      is_told = is_told && !value.empty();
       if (is_told) name.append(".").append(value);
     }
     if (is_told) return plain(name);

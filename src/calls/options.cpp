@@ -2,7 +2,6 @@
 #include "calls/options.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -10,6 +9,7 @@
 #include "arrays/texts.hpp"
 #include "base/cuda_driver.hpp"
 #include "base/error.hpp"
+#include "base/switches.hpp"
 
 namespace fpt {
 namespace {
@@ -102,28 +102,19 @@ static_assert(std::size(readers) == std::size(rows));
 
 bool is_communicator(const fpt_arg& option) noexcept { return std::strcmp(option.name, "communicator") == 0; }
 
-/// None for what is no handle, which Python refuses.
-std::optional<int32_t> handle_in(const fpt_arg& option) {
-  if (option.dtype == FPT_TEXT) return std::nullopt;
-  const Scalar value = scalar_of(option);
-  const auto* integer = std::get_if<int64_t>(&value);
-  return integer ? std::optional<int32_t>(static_cast<int32_t>(*integer)) : std::nullopt;
-}
-
 /// True for .false., 0 and an empty text. A handle of MPI may be 0.
 bool asks_for_nothing(const fpt_arg& option) {
   if (option.dtype == FPT_TEXT) return text_of(option).empty();
   const Scalar value = scalar_of(option);
   if (const auto* truth = std::get_if<bool>(&value)) return !*truth;
-  const auto* integer = std::get_if<int64_t>(&value);
-  return integer && *integer == 0 && !is_communicator(option);
+  return integer_of(option) == 0 && !is_communicator(option);
 }
 
 }  // namespace
 
 Options parse_options(Args options) {
   Options chosen;
-  if (const char* mode = std::getenv("FTN_PYTORCH_MODE"); mode && *mode) {
+  if (const std::string mode(variable_value("FTN_PYTORCH_MODE")); !mode.empty()) {
     const auto is_mode = [](const fpt_arg& option) { return std::strcmp(option.name, "mode") == 0; };
     if (std::none_of(options.begin(), options.end(), is_mode))
       chosen.safe = choice("the environment variable FTN_PYTORCH_MODE", mode, "mode") == 1;
@@ -135,7 +126,7 @@ Options parse_options(Args options) {
     if (!is_value(options[i])) fail(FPT_ERR_ARGUMENT, where(options[i]), " must be a single value");
     for (const Reader& reader : readers)
       if (reader.name == options[i].name) reader.set(chosen, options[i]);
-    if (is_communicator(options[i])) chosen.communicator = handle_in(options[i]);
+    if (is_communicator(options[i])) chosen.communicator = integer_of(options[i]);  // Python refuses what is none
   }
   if (chosen.device.empty() && (chosen.flags & FPT_USE_DEVICE)) chosen.device = own_gpu("cuda");
   return chosen;

@@ -16,6 +16,7 @@
 #include "base/paths.hpp"
 #include "base/program_libraries.hpp"
 #include "base/release.hpp"
+#include "base/switches.hpp"
 #include "base/threads.hpp"
 #include "direct/torch_side.hpp"
 #include "ftn_pytorch.h"
@@ -75,10 +76,7 @@ std::vector<std::string> minors_in(const std::vector<std::string>& folders) {
   return minors;
 }
 
-std::string named_folder() {
-  const char* named = std::getenv("FTN_PYTORCH_EXTENSIONS");
-  return named ? named : "";
-}
+std::string named_folder() { return std::string(variable_value("FTN_PYTORCH_EXTENSIONS")); }
 
 /// Where plug-ins are looked for, and the torch that one is wanted for: that which Python would import, or else the one
 /// of the environment that this library lies in, since a program of saved models needs no Python.

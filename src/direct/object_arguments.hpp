@@ -5,10 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "arrays/arg.hpp"
@@ -24,7 +21,7 @@ inline fpt_arg named_argument(fpt_arg arg, std::string_view name) {
 }
 
 /// The text has to outlive the argument.
-inline fpt_arg text_argument(const std::string& text, std::string_view name = {}) {
+inline fpt_arg text_argument(std::string_view text, std::string_view name = {}) {
   fpt_arg made = argument_of({});
   describe_text(made, text.data(), static_cast<int64_t>(text.size()), FPT_IN);
   return named_argument(made, name);
@@ -60,14 +57,6 @@ inline Array row_of(void* numbers, int32_t dtype, int64_t count) noexcept {
 /// The same, which has to outlive the argument.
 inline fpt_arg row_argument(void* numbers, int32_t dtype, int64_t count, std::string_view name) {
   return named_argument(argument_of(row_of(numbers, dtype, count)), name);
-}
-
-/// None for what is no single integer.
-inline std::optional<int64_t> integer_of(const fpt_arg& arg) {
-  if (!is_value(arg) || arg.status != FPT_OK || arg.dtype == FPT_TEXT) return std::nullopt;
-  const Scalar value = scalar_of(arg);
-  const auto* integer = std::get_if<int64_t>(&value);
-  return integer ? std::optional<int64_t>(*integer) : std::nullopt;
 }
 
 /// @param label  names the number in texts of failures

@@ -17,19 +17,14 @@ namespace {
 
 /// A class of torch.optim.lr_scheduler, and the option that it cannot do without.
 struct Class {
-  ScheduleKind kind;
-  std::string name, needed;
+  const char *name, *needed;
 };
 
-const Class& class_of(ScheduleKind kind) {
-  static const Class* const all = new Class[]{{ScheduleKind::step, "StepLR", "step_size"},
-                                              {ScheduleKind::multi_step, "MultiStepLR", "milestones"},
-                                              {ScheduleKind::exponential, "ExponentialLR", "gamma"},
-                                              {ScheduleKind::cosine, "CosineAnnealingLR", "T_max"},
-                                              {ScheduleKind::linear, "LinearLR", ""},
-                                              {ScheduleKind::polynomial, "PolynomialLR", ""}};
-  return all[static_cast<int>(kind)];
-}
+/// In the order of the kinds.
+constexpr Class classes[] = {{"StepLR", "step_size"},    {"MultiStepLR", "milestones"},
+                             {"ExponentialLR", "gamma"}, {"CosineAnnealingLR", "T_max"},
+                             {"LinearLR", ""},           {"PolynomialLR", ""}};
+static_assert(std::size(classes) == static_cast<std::size_t>(ScheduleKind::polynomial) + 1);
 
 /// An option of a class; the one that is neither real nor integer is a row of integers.
 struct Option {
@@ -82,30 +77,24 @@ const Option* find_option(ScheduleKind kind, std::string_view name) noexcept {
   return found == std::end(options) ? nullptr : found;
 }
 
-std::optional<ScheduleKind> kind_of(std::string_view name) {
-  for (const ScheduleKind kind : {ScheduleKind::step, ScheduleKind::multi_step, ScheduleKind::exponential,
-                                  ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::polynomial})
-    if (class_of(kind).name == name) return kind;
-  return std::nullopt;
-}
-
 }  // namespace
 
-const std::string& class_of(const Schedule& schedule) { return class_of(schedule.kind).name; }
+const char* class_of(const Schedule& schedule) noexcept { return classes[static_cast<int>(schedule.kind)].name; }
 
 std::optional<Schedule> schedule_of(Args inputs) {
   if (inputs.count < 1 || inputs[0].dtype != FPT_TEXT || inputs[0].status != FPT_OK) return std::nullopt;
-  const std::optional<ScheduleKind> kind = kind_of(text_of(inputs[0]));
-  if (!kind) return std::nullopt;
+  const std::string_view name = text_of(inputs[0]);
+  const auto* const known =
+      std::find_if(std::begin(classes), std::end(classes), [&](const Class& each) { return each.name == name; });
+  if (known == std::end(classes)) return std::nullopt;
   Schedule made;
-  made.kind = *kind;
+  made.kind = static_cast<ScheduleKind>(known - classes);
   std::set<std::string> given;
   for (const fpt_arg& arg : Args{inputs.first + 1, inputs.count - 1}) {
-    const Option* const option = find_option(*kind, arg.name);
+    const Option* const option = find_option(made.kind, arg.name);
     if (!option || !is_plain(arg) || !given.emplace(arg.name).second || !read(arg, *option, made)) return std::nullopt;
   }
-  const std::string& needed = class_of(*kind).needed;
-  const bool is_complete = needed.empty() || given.count(needed) == 1;
+  const bool is_complete = !*known->needed || given.count(known->needed) == 1;
   const bool is_in_range =
       made.start_factor > 0 && made.start_factor <= 1 && made.end_factor >= 0 && made.end_factor <= 1;
   return is_complete && is_in_range ? std::optional<Schedule>(std::move(made)) : std::nullopt;

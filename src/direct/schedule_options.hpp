@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "arrays/arg.hpp"
@@ -19,6 +18,6 @@ FPT_API std::optional<Schedule> schedule_of(Args inputs);
 std::vector<fpt_arg> inputs_of(Schedule& schedule);
 
 /// Its class in torch.optim.lr_scheduler.
-const std::string& class_of(const Schedule& schedule);
+const char* class_of(const Schedule& schedule) noexcept;
 
 }  // namespace fpt

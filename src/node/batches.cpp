@@ -28,7 +28,7 @@ constexpr int64_t rounded(int64_t bytes, int64_t to) noexcept { return (bytes + 
 /// 4, 8, ... of a kind.
 constexpr bool is_checked_after(std::size_t batches) noexcept { return (batches & (batches + 1)) == 0; }
 
-bool is_array(const fpt_arg& arg) noexcept { return arg.dtype != FPT_TEXT && !is_value(arg); }
+bool is_array(const fpt_arg& arg) noexcept { return !is_value(arg); }
 
 int64_t last_extent(const fpt_arg& arg) noexcept { return arg.u.array.extents[arg.rank - 1]; }
 
@@ -39,24 +39,8 @@ fpt_arg with_rows(const fpt_arg& arg, void* data, int64_t rows) noexcept {
   fpt_arg made = arg;
   made.data = data;
   made.u.array.extents[arg.rank - 1] = rows;
-  Array packed = array_of(made);
-  set_contiguous(packed);
-  std::copy(packed.strides, packed.strides + packed.rank, made.u.array.strides);
+  pack(made);
   return made;
-}
-
-void append_number(std::string& text, int64_t number) { text += std::to_string(number) + ' '; }
-
-void describe(std::string& text, const std::vector<fpt_arg>& args) {
-  append_number(text, static_cast<int64_t>(args.size()));
-  for (const fpt_arg& arg : args) {
-    for (const int64_t number : {int64_t{arg.dtype}, int64_t{arg.rank}, int64_t{arg.access}})
-      append_number(text, number);
-    text += arg.name;
-    text += '\n';
-    if (is_array(arg))
-      for (int32_t axis = 0; axis + 1 < arg.rank; ++axis) append_number(text, arg.u.array.extents[axis]);
-  }
 }
 
 template <class Number>
@@ -105,14 +89,6 @@ bool RankCall::can_be_joined() const {
 
 int64_t RankCall::rows() const { return others.empty() || others[0].rank == 0 ? 0 : last_extent(others[0]); }
 
-std::string RankCall::kind() const {
-  std::string text =
-      concat(static_cast<int64_t>(request.wish), ' ', request.first, ' ', request.gradients, request.text, '\n');
-  describe(text, inputs);
-  describe(text, others);
-  return text;
-}
-
 std::string RankCall::values() const {
   std::string text;
   for (const fpt_arg& arg : inputs)
@@ -125,7 +101,7 @@ std::string RankCall::values() const {
 
 RankCall Batches::read(std::size_t rank, Channel& channel) {
   SegmentReader reader(channel.memory(), 0);
-  RankCall found{rank, &channel, Request::read(reader), {}, {}, 0};
+  RankCall found{rank, &channel, reader.get<Request>(), {}, {}, 0};
   if (found.request.places == 0) {
     found.inputs = received_arguments(reader);
     found.others = received_arguments(reader);
@@ -155,7 +131,9 @@ void Batches::run(std::vector<RankCall>& calls, bool is_everyone) {
       tell_rank(board_, static_cast<int64_t>(each.rank), *each.channel);
       continue;
     }
-    Group mine{is_planned ? plan_of(each).kind : each.kind(), each.values(), {&each}};
+    Group mine{is_planned ? plan_of(each).kind : form_of(each.request, each.inputs, each.others, true),
+               each.values(),
+               {&each}};
     const auto known = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return group.kind == mine.kind && group.values == mine.values;
     });
@@ -164,11 +142,11 @@ void Batches::run(std::vector<RankCall>& calls, bool is_everyone) {
     else
       groups.push_back(std::move(mine));
   }
-  for (const Group& group : groups) try {
-      run_as_one(group.kind, group.calls, is_everyone && group.calls.size() == calls.size());
-    } catch (const Error& error) {  // no memory for what they share
-      answer(group.calls, {error.status(), error.text(), {}, {}}, 0);
-    }
+  for (const Group& group : groups) {
+    Outcome outcome;  // no memory for what they share
+    outcome.attempt([&] { run_as_one(group.kind, group.calls, is_everyone && group.calls.size() == calls.size()); });
+    if (outcome.status != FPT_OK) answer(group.calls, outcome, 0);
+  }
 }
 
 void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_everyone) {
@@ -189,13 +167,10 @@ void Batches::run_as_one(const std::string& kind, const Calls& calls, bool is_ev
       memory.emplace_back(begin, begin + bytes_of(arg));
     }
   Outcome outcome;
-  outcome.status = call(first, inputs, others);
-  if (outcome.status != FPT_OK) {
-    outcome = failed_outcome(outcome.status);
-    if (calls.size() > 1)
-      outcome.text += concat("\nper=\"gpu\" made this call for ", calls.size(),
-                             " ranks at once, with their arrays side ", "by side along the last dimension of Fortran");
-  }
+  outcome.attempt([&] { require_success(call(first, inputs, others)); });
+  if (outcome.status != FPT_OK && calls.size() > 1)
+    outcome.text += concat("\nper=\"gpu\" made this call for ", calls.size(), " ranks at once, with their arrays side ",
+                           "by side along the last dimension of Fortran");
   for (auto& [which, memory] : before) {
     if (outcome.status != FPT_OK) break;
     outcome.text = difference(calls, which, others, memory);
@@ -279,10 +254,7 @@ std::string Batches::difference(const Calls& calls, std::size_t which, const std
 
 int64_t Batches::planned(const std::string& kind, const Calls& calls) {
   std::string batch = kind;
-  for (const RankCall* each : calls) {
-    append_number(batch, static_cast<int64_t>(each->rank));
-    append_number(batch, each->rows());
-  }
+  for (const RankCall* each : calls) batch += concat(each->rank, ' ', each->rows(), ' ');
   const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& plan) { return plan.batch == batch; });
   if (known != plans_.end()) return known - plans_.begin() + 1;
   if (seen_.size() > most_kinds) seen_.clear();

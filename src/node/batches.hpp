@@ -23,9 +23,7 @@ struct RankCall {
 
   /// Whether it predicts, and each array has the same extent in its last dimension, so that rows of others may follow.
   bool can_be_joined() const;
-  /// The same for all calls that can be made as one with this one, if their values() are the same, too.
-  std::string kind() const;
-  /// Scalars and texts among the arguments.
+  /// Scalars and texts among the arguments, which are the same in calls that are made as one.
   std::string values() const;
   int64_t rows() const;
 };

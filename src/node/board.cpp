@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <utility>
+
 namespace fpt {
 namespace {
 
@@ -19,7 +21,7 @@ Board::Board(int64_t ranks) {
   memory_.reserve(static_cast<int64_t>(sizeof(OwnerLine)) + ranks * static_cast<int64_t>(sizeof(RankLine)));
 }
 
-Board::Board(Descriptor memory) : memory_(memory.release()) {}
+Board::Board(Descriptor memory) : memory_(std::move(memory)) {}
 
 bool Patience::has_waited() const noexcept {
   sched_yield();

@@ -28,7 +28,7 @@ class Board {
  public:
   /// New memory, for so many ranks. FPT_ERR_MEMORY.
   explicit Board(int64_t ranks);
-  /// That of the owner, by its file descriptor, which is taken over.
+  /// That of the owner.
   explicit Board(Descriptor memory);
 
   Segment& memory() noexcept { return memory_; }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -32,9 +33,10 @@ Channel::Channel() : memory_(std::make_unique<Segment>()) {
   other_out_ = Descriptor(answers);
 }
 
-Channel::Channel(const Ends& ends) : memory_(std::make_unique<Segment>(ends[0])), in_(ends[1]), out_(ends[2]) {}
+Channel::Channel(Descriptor memory, Descriptor in, Descriptor out)
+    : memory_(std::make_unique<Segment>(std::move(memory))), in_(std::move(in)), out_(std::move(out)) {}
 
-Channel::Ends Channel::other_end() const noexcept { return {memory_->descriptor(), other_in_.get(), other_out_.get()}; }
+std::vector<int> Channel::other_end() const { return {memory_->descriptor(), other_in_.get(), other_out_.get()}; }
 
 void Channel::forget_other_end() noexcept { other_out_.reset(); }
 
@@ -52,9 +54,14 @@ bool Channel::wait() noexcept {
   return count == 1;
 }
 
-bool Channel::wait(double seconds) noexcept {
+bool Channel::wait(std::chrono::milliseconds limit) noexcept {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + limit;
   pollfd look{in_.get(), POLLIN, 0};
-  return poll(&look, 1, static_cast<int>(1000 * seconds)) > 0 && wait();
+  int found;
+  while ((found = poll(&look, 1, static_cast<int>(limit.count()))) < 0 && errno == EINTR)
+    limit = std::max({}, std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()));
+  return found > 0 && wait();
 }
 
 }  // namespace fpt

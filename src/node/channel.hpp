@@ -5,8 +5,9 @@
 /// A pipe takes 3 us there and back on one core, as long as a futex, and its end tells that the other process is gone.
 #pragma once
 
-#include <array>
+#include <chrono>
 #include <memory>
+#include <vector>
 
 #include "node/descriptor.hpp"
 #include "node/segment.hpp"
@@ -16,16 +17,14 @@ namespace fpt {
 /// One end of the link.
 class Channel {
  public:
-  /// What the other end is made of: its memory, where it reads and where it writes.
-  using Ends = std::array<int, 3>;
-
   /// The end of a rank. FPT_ERR_FILE where the process has no files left.
   Channel();
-  /// The other end; takes the descriptors over.
-  explicit Channel(const Ends& ends);
+  /// The other end.
+  Channel(Descriptor memory, Descriptor in, Descriptor out);
 
-  /// To be handed to another process, and then forget_other_end(): otherwise its end is never seen.
-  Ends other_end() const noexcept;
+  /// What that is made of, to be handed to another process, and then forget_other_end(): otherwise its end is never
+  /// seen.
+  std::vector<int> other_end() const;
   void forget_other_end() noexcept;
 
   Segment& memory() noexcept { return *memory_; }
@@ -35,8 +34,8 @@ class Channel {
   void tell() noexcept;
   /// Until the other process lets this one go on; false if it is gone.
   [[nodiscard]] bool wait() noexcept;
-  /// The same for at most so many seconds; false also if they have passed.
-  [[nodiscard]] bool wait(double seconds) noexcept;
+  /// The same for at most so long; false also if that has passed.
+  [[nodiscard]] bool wait(std::chrono::milliseconds limit) noexcept;
   /// Let the other process see the end of this one.
   void end() noexcept { out_.reset(); }
 

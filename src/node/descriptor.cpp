@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "node/descriptor.hpp"
 
-#include <dirent.h>
+#include <filesystem>
 
-#include <cstdlib>
-#include <vector>
+#include "base/plain.hpp"
 
 namespace fpt {
 
-void close_all_above(int last) {
+std::vector<int> numbers_in(const char* folder) {
   std::vector<int> numbers;
-  if (DIR* folder = opendir("/proc/self/fd")) {
-    while (const dirent* entry = readdir(folder))
-      if (const int number = std::atoi(entry->d_name); number > last && number != dirfd(folder))
-        numbers.push_back(number);
-    closedir(folder);
-  }
-  for (const int number : numbers) close(number);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (const auto number = whole_number(entry.path().filename().string()))
+      numbers.push_back(static_cast<int>(*number));
+  return numbers;
+}
+
+void close_all_above(int last) {
+  for (const int number : numbers_in("/proc/self/fd"))
+    if (number > last) close(number);
 }
 
 }  // namespace fpt

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 namespace fpt {
 
@@ -32,6 +33,9 @@ class Descriptor {
  private:
   int number_;
 };
+
+/// Numbers among the names in a folder of /proc: of threads, of files.
+std::vector<int> numbers_in(const char* folder);
 
 /// Close all files with greater numbers. What a program has left open belongs to it: an MPI waits for the end of that.
 void close_all_above(int last);

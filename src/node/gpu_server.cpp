@@ -93,7 +93,7 @@ class GpuServer : public Server {
     name_arg(option, "device", 6);
     if (!is_on_gpu()) return;
     // current for good, so that pages can be locked
-    if (const fpt_status status = fpt_init_device(device_.data(), length); status != FPT_OK) fail(status, last_error());
+    require_success(fpt_init_device(device_.data(), length));
     if (is_script(first.file)) python_side().serve_ranks();
   }
 

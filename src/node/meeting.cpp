@@ -119,8 +119,7 @@ bool Meeting::make_worker(Channel& channel) {
   if (!is_invited_) is_invited_ = receive_message(control_.get()).text == come_message;
   if (!is_invited_) return false;
   Descriptor nothing;
-  const Channel::Ends ends = channel.other_end();
-  std::vector<int> descriptors(ends.begin(), ends.end());
+  std::vector<int> descriptors = channel.other_end();
   const std::vector<int> standard = standard_files(nothing);
   descriptors.insert(descriptors.end(), standard.begin(), standard.end());
   const bool is_there = send_message(control_.get(), make_worker_message, descriptors);

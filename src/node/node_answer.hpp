@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
+#include <variant>
 #include <vector>
 
 #include "arrays/arg.hpp"
@@ -11,6 +13,20 @@
 #include "node/segment.hpp"
 
 namespace fpt {
+
+/// A result for another process. An array follows it; its axes are in the order of Fortran until it has arrived.
+struct SentResult {
+  bool has_name = false;
+  std::string name, type;
+  std::string text;            // that of a string
+  fpt_status status = FPT_OK;  // else `text` says why Fortran cannot look into it
+  std::variant<Array, Scalar> content = Scalar();
+
+  template <class Self>
+  static auto fields(Self& of) {
+    return std::tie(of.has_name, of.name, of.type, of.text, of.status);
+  }
+};
 
 /// Write results for another process. What Fortran cannot look into fails there when it is asked for.
 void send_results(Answer& answer, SegmentWriter& writer);
@@ -29,17 +45,13 @@ class NodeAnswer : public Answer, public std::enable_shared_from_this<NodeAnswer
   void wait(Device) override {}
 
  private:
-  struct Item {
-    bool has_name = false;
-    std::string name, type, text;
-    fpt_status status = FPT_OK;  // else `text` says why Fortran cannot look into it
-    bool is_array = false;
-    Array array;    // axes in the order of the script
-    Scalar scalar;  // a text is that of `text`
+  struct Item : SentResult {
     Storage memory, widened;
   };
 
   const Item& item(int32_t index) const;
+  /// Of an item that is one.
+  const Array& array(int32_t index) const { return std::get<Array>(item(index).content); }
 
   std::vector<Item> items_;
   bool has_names_ = false, is_tuple_ = false;

@@ -8,6 +8,7 @@
 #include "arrays/scalar.hpp"
 #include "arrays/texts.hpp"
 #include "base/error.hpp"
+#include "direct/object_arguments.hpp"
 #include "values/assignment.hpp"
 #include "values/scopes.hpp"
 
@@ -68,21 +69,12 @@ fpt_arg SentArguments::own(const fpt_arg& arg) {
 void SentArguments::send(const fpt_arg& arg, SegmentWriter& writer, Places* places, TensorPtr tensor) {
   fpt_arg plain = arg;
   plain.data = nullptr;  // addresses mean nothing elsewhere
-  if (!is_value(arg)) {
-    const Array packed = sent_array(array_of(arg), nullptr);
-    for (int32_t axis = 0; axis < arg.rank; ++axis) plain.u.array.strides[axis] = packed.strides[axis];
-  }
-  std::memcpy(writer.block(sizeof plain), &plain, sizeof plain);
+  if (!is_value(arg)) pack(plain);
+  writer.object(plain);
   if (arg.dtype == FPT_TEXT && arg.access == FPT_OUT) {
     char* place = writer.block(arg.length);
     std::memcpy(place, arg.data, static_cast<std::size_t>(arg.length));
-    Array text{};
-    text.data = arg.data;
-    text.dtype = FPT_INT8;
-    text.rank = 1;
-    text.extents[0] = arg.length;
-    text.strides[0] = 1;
-    writable_.push_back({text, place, nullptr});
+    writable_.push_back({row_of(arg.data, FPT_INT8, arg.length), place, nullptr});
   } else if (arg.dtype == FPT_TEXT) {
     writer.text(text_of(arg));
   } else if (!is_value(arg)) {
@@ -100,10 +92,16 @@ void SentArguments::fetch() const {
   }
 }
 
+void pack(fpt_arg& arg) noexcept {
+  Array packed = array_of(arg);
+  set_contiguous(packed);
+  get_axes(packed, arg.u.array.extents, arg.u.array.strides);
+}
+
 std::vector<fpt_arg> received_arguments(SegmentReader& reader, Places* places) {
   std::vector<fpt_arg> args(static_cast<std::size_t>(reader.integer()));
   for (fpt_arg& arg : args) {
-    std::memcpy(&arg, reader.block(sizeof arg), sizeof arg);
+    reader.object(arg);
     if (arg.dtype == FPT_TEXT && arg.access == FPT_OUT) {
       arg.data = reader.block(arg.length);
     } else if (arg.dtype == FPT_TEXT) {
@@ -112,11 +110,7 @@ std::vector<fpt_arg> received_arguments(SegmentReader& reader, Places* places) {
       describe_text(arg, text.data(), static_cast<int64_t>(text.size()), FPT_IN);
       std::memcpy(arg.name, sent.name, sizeof arg.name);
     } else if (!is_value(arg)) {
-      Array packed = array_of(arg);
-      packed.data = places ? places->next() : reader.block(static_cast<int64_t>(byte_count(packed)));
-      set_contiguous(packed);
-      arg.data = packed.data;
-      for (int32_t axis = 0; axis < arg.rank; ++axis) arg.u.array.strides[axis] = packed.strides[axis];
+      arg.data = places ? places->next() : reader.block(static_cast<int64_t>(byte_count(array_of(arg))));
     }
   }
   return args;

@@ -43,6 +43,9 @@ class SentArguments {
   std::vector<TensorPtr> held_;
 };
 
+/// Let an argument describe contiguous memory: its extents stay.
+void pack(fpt_arg& arg) noexcept;
+
 /// What was sent, as arguments that describe the memory that is shared. @param places  as they were sent
 std::vector<fpt_arg> received_arguments(SegmentReader& reader, Places* places = nullptr);
 

@@ -8,8 +8,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/error.hpp"
+#include "calls/guard.hpp"
 #include "ftn_pytorch.h"
 #include "node/segment.hpp"
 #include "values/scopes.hpp"
@@ -30,8 +33,10 @@ struct Request {
   int64_t places = 0;             ///< number of the places where its arrays lie, 0: they follow their descriptions
   bool gradients = gradients_are_chosen();  ///< on in the scopes of the rank
 
-  void write(SegmentWriter& writer) const;
-  static Request read(SegmentReader& reader);
+  template <class Self>
+  static auto fields(Self& of) {
+    return std::tie(of.wish, of.text, of.first, of.second, of.is_list, of.places, of.gradients);
+  }
 };
 
 /// What every answer of a call has; results may follow.
@@ -44,8 +49,16 @@ struct Outcome {
   double loss = 0;
   bool has_results = false;
 
-  void write(SegmentWriter& writer) const;
-  static Outcome read(SegmentReader& reader);
+  template <class Self>
+  static auto fields(Self& of) {
+    return std::tie(of.status, of.text, of.warnings, of.number, of.loss, of.has_results, of.begins);
+  }
+  /// Run `body`; what it throws takes the place of all but the warnings.
+  template <class Body>
+  void attempt(const Body& body) {
+    if (const fpt_status failed = guard(body); failed != FPT_OK)
+      *this = {failed, last_error(), std::move(warnings), {}};
+  }
 };
 
 }  // namespace fpt

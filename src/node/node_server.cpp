@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /// per="node": a worker for each rank, which is forked from the process that has loaded. Knows nothing of Python.
-#include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,15 +27,12 @@ namespace {
 /// Names of the threads of this process beside its first.
 std::string names_of_threads() {
   std::string names;
-  DIR* folder = opendir("/proc/self/task");
-  while (const dirent* entry = folder ? readdir(folder) : nullptr) {
-    const int number = std::atoi(entry->d_name);
-    if (number == 0 || number == getpid()) continue;
+  for (const int number : numbers_in("/proc/self/task")) {
+    if (number == getpid()) continue;
     std::string name;
     std::getline(std::ifstream(concat("/proc/self/task/", number, "/comm")), name);
     names += concat(names.empty() ? "" : ", ", name);
   }
-  if (folder) closedir(folder);
   return names;
 }
 
@@ -67,15 +63,14 @@ class NodeServer : public Server {
     Outcome outcome = loaded(joining);
     if (outcome.status != FPT_OK) return joining.answer(outcome);
     fflush(nullptr);
-    try {
-      const pid_t worker = python_is_started() ? python_side().fork_process() : fork();
+    pid_t worker = -1;
+    outcome.attempt([&] {
+      worker = python_is_started() ? python_side().fork_process() : fork();
       if (worker < 0) fail(FPT_ERR_MEMORY, "no worker could be forked: ", std::strerror(errno));
       if (worker > 0) workers_[number] = worker;
-      if (worker > 0) return;
-    } catch (const Error& error) {
-      return joining.answer({error.status(), error.text(), std::move(outcome.warnings), {}});
-    }
-    become_worker(joining, std::move(outcome));
+    });
+    if (outcome.status != FPT_OK) return joining.answer(outcome);
+    if (worker == 0) become_worker(joining, std::move(outcome));
   }
 
   [[noreturn]] void become_worker(Joining& joining, Outcome outcome) {
@@ -86,16 +81,13 @@ class NodeServer : public Server {
       for (int number = 0; number < 3; ++number) dup2(joining.standard[static_cast<std::size_t>(number)].get(), number);
       for (Descriptor& each : joining.standard) each.reset();
       joining.place.enter(before_load_);
-      try {
+      outcome.attempt([&] {
         if (python_is_started())
           python_side().become_worker(joining.place.variables, joining.place.rank, joining.place.threads,
                                       joining.place.parent);
         else
           static_cast<void>(fpt_set_threads(joining.place.team()));
-      } catch (const Error& error) {
-        outcome.status = error.status();
-        outcome.text = error.text();
-      }
+      });
       for (std::string& each : kept_warnings()) outcome.warnings.push_back(std::move(each));
       joining.answer(outcome);
       work(joining.channel, module_);

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.hpp"
 #include "calls/module_call.hpp"
 #include "node/node_answer.hpp"
 #include "node/node_arguments.hpp"
@@ -32,7 +31,7 @@ class Job {
   Job(Channel& channel, fpt_module module)
       : reader_(channel.memory(), 0),
         module_(module),
-        request_(Request::read(reader_)),
+        request_(reader_.get<Request>()),
         text_(request_.text),
         inputs_(received_arguments(reader_)),
         others_(received_arguments(reader_)) {
@@ -51,9 +50,10 @@ class Job {
 
   Outcome run() {
     Outcome outcome;
-    outcome.status = call(outcome);
-    if (outcome.status != FPT_OK) return failed_outcome(outcome.status);
-    outcome.has_results = request_.wish == Wish::call && request_.second != 0;
+    outcome.attempt([&] {
+      require_success(call(outcome));
+      outcome.has_results = request_.wish == Wish::call && request_.second != 0;
+    });
     return outcome;
   }
 
@@ -119,27 +119,13 @@ bool is_script(const std::string& file) noexcept {
   return file.size() > 3 && strcasecmp(file.c_str() + file.size() - 3, ".py") == 0;
 }
 
-Outcome failed_outcome(fpt_status status) {
-  Outcome outcome;
-  outcome.status = status;
-  outcome.text = last_error();
-  return outcome;
-}
-
-Outcome loaded_outcome(fpt_status status, fpt_module module) {
-  const char* backend = nullptr;
-  int64_t length = 0;
-  if (status == FPT_OK) status = fpt_module_backend(module, &backend, &length);
-  if (status != FPT_OK) return failed_outcome(status);
-  Outcome outcome;
-  outcome.text.assign(backend, static_cast<std::size_t>(length));
-  return outcome;
+void require_success(fpt_status status) {
+  if (status != FPT_OK) fail(status, last_error());
 }
 
 SegmentWriter answer(Channel& channel, int64_t end, const Outcome& outcome) {
   SegmentWriter writer(channel.memory(), end);
-  writer.integer(static_cast<int64_t>(Answering::ended));
-  outcome.write(writer);
+  writer.add(Answering::ended, outcome);
   return writer;
 }
 
@@ -148,12 +134,12 @@ void answer_request(Channel& channel, fpt_module module) {
   at_work = {&channel, job.end()};
   Outcome outcome = job.run();
   outcome.warnings = kept_warnings();
-  try {
+  const fpt_status status = outcome.status;
+  outcome.attempt([&] {
     SegmentWriter writer = answer(channel, job.end(), outcome);
     if (outcome.has_results) job.send(writer);
-  } catch (const Error& error) {
-    answer(channel, job.end(), {error.status(), error.text(), std::move(outcome.warnings), {}});
-  }
+  });
+  if (outcome.status != status) answer(channel, job.end(), outcome);
   at_work = {};
 }
 
@@ -171,18 +157,14 @@ void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction re
          "file is loaded nor in a thread of the script between calls");
   Segment& memory = at_work.channel->memory();
   SegmentWriter writer(memory, at_work.end);
-  writer.integer(static_cast<int64_t>(Answering::meets));
-  writer.integer(static_cast<int64_t>(reduction));
-  writer.integer(dtype);
-  writer.integer(count);
-  writer.text(purpose);
+  writer.add(Answering::meets, reduction, dtype, count, purpose);
   const int64_t bytes = count * static_cast<int64_t>(dtype_size(dtype));
   char* place = writer.block(bytes);
   std::memcpy(place, values, static_cast<std::size_t>(bytes));
   at_work.channel->tell();
   if (!at_work.channel->wait()) fail(FPT_ERR_PYTHON, purpose, ": the rank has ended");
   SegmentReader reader(memory, writer.end());
-  const Outcome outcome = Outcome::read(reader);
+  const auto outcome = reader.get<Outcome>();
   if (outcome.status != FPT_OK) fail(outcome.status, outcome.text);
   std::memcpy(values, place, static_cast<std::size_t>(bytes));
 }

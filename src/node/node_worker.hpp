@@ -19,12 +19,8 @@ std::vector<std::string> kept_warnings();
 /// Whether Python runs a file as a script.
 bool is_script(const std::string& file) noexcept;
 
-/// What has just failed on this thread.
-Outcome failed_outcome(fpt_status status);
-
-/// What a load answers: what runs the file, or what has failed.
-/// @param status  of the load
-Outcome loaded_outcome(fpt_status status, fpt_module module);
+/// Throws what has just failed on this thread.
+void require_success(fpt_status status);
 
 /// Gradients as the rank has them, while this lives.
 class GradientsOfRank {

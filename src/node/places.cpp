@@ -6,7 +6,8 @@
 
 namespace fpt {
 
-std::string form_of(const Request& request, Args inputs, Args outputs) {
+std::string form_of(const Request& request, Args inputs, Args outputs, bool ignores_rows) {
+  if (request.is_list || request.second != 0) return {};
   std::string form =
       concat(static_cast<int64_t>(request.wish), ' ', request.first, ' ', request.gradients, request.text, '\n');
   const auto add = [&form](int64_t number) { form.append(reinterpret_cast<const char*>(&number), sizeof number); };
@@ -19,8 +20,7 @@ std::string form_of(const Request& request, Args inputs, Args outputs) {
       add(arg.access);
       form += arg.name;
       form += '\n';
-      if (arg.dtype == FPT_TEXT || is_value(arg)) continue;
-      for (int32_t axis = 0; axis < arg.rank; ++axis) add(arg.u.array.extents[axis]);
+      for (int32_t axis = 0; !is_value(arg) && axis + ignores_rows < arg.rank; ++axis) add(arg.u.array.extents[axis]);
     }
   }
   return form;

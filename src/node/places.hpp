@@ -30,7 +30,9 @@ class Places {
   std::size_t used_ = 0;
 };
 
-/// What two calls have in common whose arrays can lie in the same places; empty for calls with tensors.
-std::string form_of(const Request& request, Args inputs, Args outputs);
+/// What two calls have in common whose arrays can lie in the same places; empty for calls with tensors, and for those
+/// whose results come behind the answer.
+/// @param ignores_rows  what calls have in common that can be made as one
+std::string form_of(const Request& request, Args inputs, Args outputs, bool ignores_rows = false);
 
 }  // namespace fpt

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/switches.hpp"
 #include "base/threads.hpp"
 
 namespace fpt {
@@ -69,30 +70,6 @@ RankPlace RankPlace::here(int32_t rank, int32_t size) {
   return place;
 }
 
-void RankPlace::write(SegmentWriter& writer) const {
-  writer.integer(rank);
-  writer.integer(size);
-  writer.integer(parent);
-  writer.integer(threads);
-  writer.text(folder);
-  writer.text(cores);
-  writer.integer(static_cast<int64_t>(variables.size()));
-  for (const std::string& each : variables) writer.text(each);
-}
-
-RankPlace RankPlace::read(SegmentReader& reader) {
-  RankPlace place;
-  place.rank = static_cast<int32_t>(reader.integer());
-  place.size = static_cast<int32_t>(reader.integer());
-  place.parent = reader.integer();
-  place.threads = reader.integer();
-  place.folder = reader.text();
-  place.cores = reader.text();
-  place.variables.resize(static_cast<std::size_t>(reader.integer()));
-  for (std::string& each : place.variables) each = reader.text();
-  return place;
-}
-
 void RankPlace::enter(const std::vector<std::string>& before) {
   for (std::string& each : variables_of_process()) {
     const auto is_it = [&each, length = each.find('=') + 1](const std::string& other) {
@@ -127,8 +104,7 @@ int64_t RankPlace::team() const {
 
 void warn_of_observers(const char* way) {
   for (const char* name : {"FTN_PYTORCH_RECORD", "FTN_PYTORCH_TORCH_PROFILE"})
-    if (const char* value = std::getenv(name); value && *value)
-      warn(concat(name, " has no effect on what is loaded with ", way));
+    if (!variable_value(name).empty()) warn(concat(name, " has no effect on what is loaded with ", way));
 }
 
 std::vector<std::string> environment_of_loader() {

@@ -5,9 +5,8 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
-
-#include "node/segment.hpp"
 
 namespace fpt {
 
@@ -22,8 +21,10 @@ struct RankPlace {
   /// Of this process.
   static RankPlace here(int32_t rank, int32_t size);
 
-  void write(SegmentWriter& writer) const;
-  static RankPlace read(SegmentReader& reader);
+  template <class Self>
+  static auto fields(Self& of) {
+    return std::tie(of.rank, of.size, of.parent, of.threads, of.folder, of.cores, of.variables);
+  }
   /// Make it that of this process, with the variables that the load has set, but for those of which the rank has had
   /// another value than the load. What cannot be had stays as it is.
   /// @param before  variables of this process before the load

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <new>
 #include <optional>
 #include <set>
 #include <utility>
@@ -21,7 +20,8 @@
 namespace fpt {
 namespace {
 
-constexpr double ranks_wait = 1800, worker_ends = 30;  // seconds
+constexpr double ranks_wait = 1800;  // seconds
+constexpr std::chrono::seconds worker_ends{30};
 constexpr std::size_t most_forms = 1024;
 
 bool is_address(const std::string& file) { return file.find("://") != std::string::npos; }
@@ -55,7 +55,7 @@ class Workers {
   }
   void add(Channel* channel) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (channels_.empty() && process_ == 0) {
+    if (process_ == 0) {
       process_ = getpid();
       std::atexit([] { all().end_all(); });
     }
@@ -103,13 +103,12 @@ RemoteRunner::RemoteRunner(int32_t kind, const std::string& file, const Options&
     if (name != "per" && name != "communicator" && (name != "device" || !is_shared_)) sent.push_back(option);
   }
   SegmentWriter writer(channel_->memory(), 0);
-  Request{Wish::load, file_, kind}.write(writer);
+  writer.add(Request{Wish::load, file_, kind});
   const CallName call{"load", {}};
   const SentArguments options_of_load(sent, "option", call, writer), values(config, "config", call, writer);
   const char* const begin = channel_->memory().at(0);
   const std::uint64_t same_on_all = hash_of({begin, static_cast<std::size_t>(writer.end())});
-  writer.integer(options.communicator.value_or(0));
-  RankPlace::here(ranks_.rank(), ranks_.size()).write(writer);
+  writer.add(options.communicator.value_or(0), RankPlace::here(ranks_.rank(), ranks_.size()));
   load_.assign(begin, begin + writer.end());
   if (ranks_.rank() == 0) warn_of_observers(sharing_.per);
   node_ = std::make_unique<Meeting>(ranks_, same_on_all, sharing_);
@@ -152,7 +151,7 @@ RemoteRunner::Reply RemoteRunner::ask(Request request, const CallName& call, Arg
     places.emplace(board_->memory(), known->second.begins);
   }
   SegmentWriter writer(channel_->memory(), 0);
-  request.write(writer);
+  writer.add(request);
   const SentArguments given(inputs, "input", call, writer, places ? &*places : nullptr),
       wanted(others, others_name, call, writer, places ? &*places : nullptr);
   tell();
@@ -170,11 +169,11 @@ RemoteRunner::Reply RemoteRunner::answer(int64_t end, const CallName& call) {
   for (;; tell()) {
     if (!wait_for_it()) lose(call);
     SegmentReader reader(channel_->memory(), end);
-    if (static_cast<Answering>(reader.integer()) == Answering::meets) {
+    if (reader.get<Answering>() == Answering::meets) {
       meet_ranks(reader);
       continue;
     }
-    Reply reply{Outcome::read(reader), nullptr};
+    Reply reply{reader.get<Outcome>(), nullptr};
     for (const std::string& each : reply.outcome.warnings) warn(each);
     if (reply.outcome.status != FPT_OK) fail(reply.outcome.status, reply.outcome.text);
     if (reply.outcome.has_results) reply.results = std::make_shared<NodeAnswer>(reader);
@@ -184,22 +183,15 @@ RemoteRunner::Reply RemoteRunner::answer(int64_t end, const CallName& call) {
 
 /// The other process waits for numbers of all ranks, which this thread fetches by the MPI of the program.
 void RemoteRunner::meet_ranks(SegmentReader& reader) {
-  const auto reduction = static_cast<Reduction>(reader.integer());
-  const auto dtype = static_cast<int32_t>(reader.integer());
+  const auto reduction = reader.get<Reduction>();
+  const auto dtype = reader.get<int32_t>();
   const int64_t count = reader.integer();
   const std::string purpose(reader.text());
   char* values = reader.block(count * static_cast<int64_t>(dtype_size(dtype)));
-  Outcome outcome;
-  try {
-    ranks_.combine(values, count, dtype, reduction, purpose.c_str());
-  } catch (const Error& error) {
-    outcome = {error.status(), error.text(), {}, {}};
-  } catch (const std::bad_alloc&) {  // it waits, whatever happens here
-    outcome = {FPT_ERR_MEMORY, concat(purpose, ": out of memory"), {}, {}};
-  }
+  Outcome outcome;  // it waits, whatever happens here
+  outcome.attempt([&] { ranks_.combine(values, count, dtype, reduction, purpose.c_str()); });
   // behind the numbers, which stay where they are
-  SegmentWriter writer(channel_->memory(), reader.end());
-  outcome.write(writer);
+  SegmentWriter(channel_->memory(), reader.end()).add(outcome);
 }
 
 void RemoteRunner::lose_loader() const {

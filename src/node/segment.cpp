@@ -5,9 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <string>
 #include <utility>
 
 #include "base/error.hpp"
@@ -29,29 +28,20 @@ constexpr int64_t rounded(int64_t bytes, int64_t to) noexcept { return (bytes + 
 }  // namespace
 
 Segment::Segment() : descriptor_(memfd_create("ftn_pytorch", MFD_CLOEXEC)) {
-  if (descriptor_ < 0) refuse("made");
+  if (!descriptor_) refuse("made");
   map();
   reserve(step);
 }
 
-Segment::Segment(int descriptor) : descriptor_(descriptor) { map(); }
+Segment::Segment(Descriptor descriptor) : descriptor_(std::move(descriptor)) { map(); }
 
-Segment::Segment(Segment&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      begin_(std::exchange(other.begin_, nullptr)),
-      mapped_(other.mapped_),
-      bytes_(other.bytes_) {}
-
-Segment::~Segment() {
-  if (begin_) munmap(begin_, static_cast<std::size_t>(mapped_));
-  if (descriptor_ >= 0) close(descriptor_);
-}
+Segment::~Segment() { munmap(begin_, static_cast<std::size_t>(mapped_)); }
 
 /// Far beyond its end: what is there now and what comes later have one address for good.
 void Segment::map() {
   for (mapped_ = most; mapped_ >= least; mapped_ /= 2) {
     void* found = mmap(nullptr, static_cast<std::size_t>(mapped_), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                       descriptor_, 0);
+                       descriptor(), 0);
     if (found == MAP_FAILED) continue;
     begin_ = static_cast<char*>(found);
     return;
@@ -62,17 +52,14 @@ void Segment::map() {
 void Segment::reserve(int64_t bytes) {
   if (bytes <= bytes_) return;
   struct stat file{};
-  if (fstat(descriptor_, &file) != 0) refuse("looked at");
-  if (bytes > file.st_size) {  // the other process may have let it grow
-    const int64_t wanted = rounded(bytes, step);
-    if (wanted > mapped_)
-      fail(FPT_ERR_MEMORY, "a call needs ", wanted,
-           " bytes that processes of a node share, and there are addresses for ", mapped_, " (ulimit -v)");
-    if (ftruncate(descriptor_, wanted) != 0) refuse("made larger");
-    bytes_ = wanted;
-  } else {
-    bytes_ = file.st_size;
-  }
+  if (fstat(descriptor(), &file) != 0) refuse("looked at");
+  // the other process may have let it grow, and have more addresses for it
+  const int64_t wanted = std::max<int64_t>(rounded(bytes, step), std::min<int64_t>(file.st_size, mapped_));
+  if (wanted > mapped_)
+    fail(FPT_ERR_MEMORY, "a call needs ", wanted, " bytes that processes of a node share, and there are addresses for ",
+         mapped_, " (ulimit -v)");
+  if (wanted > file.st_size && ftruncate(descriptor(), wanted) != 0) refuse("made larger");
+  bytes_ = wanted;
 }
 
 void SegmentWriter::number(const void* value) {

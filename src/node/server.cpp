@@ -20,16 +20,16 @@ constexpr int late_ranks_wait = 60000;  // milliseconds, while there are none
 }  // namespace
 
 Joining::Joining(std::vector<Descriptor> all)
-    : channel({all[0].release(), all[1].release(), all[2].release()}),
+    : channel(std::move(all[0]), std::move(all[1]), std::move(all[2])),
       standard{std::move(all[3]), std::move(all[4]), std::move(all[5])},
       reader(channel.memory(), 0) {
-  const Request request = Request::read(reader);
+  const auto request = reader.get<Request>();
   kind = static_cast<int32_t>(request.first);
   file = request.text;
   options = received_arguments(reader);
   config = received_arguments(reader);
-  communicator = static_cast<int32_t>(reader.integer());
-  place = RankPlace::read(reader);
+  communicator = reader.get<int32_t>();
+  place = reader.get<RankPlace>();
 }
 
 void Joining::answer(const Outcome& outcome) {
@@ -91,17 +91,18 @@ Outcome Server::loaded(Joining& joining) {
 }
 
 void Server::load(Joining& first) {
-  try {
+  loaded_.attempt([&] {
     make_copies(first.config);
     prepare(first);
-    const fpt_status status = fpt_module_load(
-        &module_, first.kind, first.file.data(), static_cast<int64_t>(first.file.size()), first.options.data(),
-        static_cast<int32_t>(first.options.size()), first.config.data(), static_cast<int32_t>(first.config.size()));
-    loaded_ = loaded_outcome(status, module_);
-    if (status == FPT_OK) finish(first);
-  } catch (const Error& error) {
-    loaded_ = {error.status(), error.text(), {}, {}};
-  }
+    require_success(fpt_module_load(&module_, first.kind, first.file.data(), static_cast<int64_t>(first.file.size()),
+                                    first.options.data(), static_cast<int32_t>(first.options.size()),
+                                    first.config.data(), static_cast<int32_t>(first.config.size())));
+    const char* backend = nullptr;
+    int64_t length = 0;
+    require_success(fpt_module_backend(module_, &backend, &length));
+    loaded_.text.assign(backend, static_cast<std::size_t>(length));
+    finish(first);
+  });
   loaded_.warnings = kept_warnings();
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "observe/choice.hpp"
 
-#include <charconv>
-#include <cstdlib>
-
 #include "base/error.hpp"
+#include "base/plain.hpp"
 #include "base/rank.hpp"
+#include "base/switches.hpp"
 
 namespace fpt {
 namespace {
@@ -23,21 +22,8 @@ Choice& choice() {
   return instance;
 }
 
-std::string_view value_of(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text ? text : "";
-}
-
-std::optional<int64_t> number_of(std::string_view text) {
-  int64_t number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number =
-      !text.empty() && text[0] != '-' && read.ec == std::errc() && read.ptr == text.data() + text.size();
-  return is_number ? std::optional(number) : std::nullopt;
-}
-
 void read_ranks() {
-  const std::string_view list = value_of(ranks_variable);
+  const std::string_view list = variable_value(ranks_variable);
   if (list.empty()) return;
   const std::optional<bool> is_here = is_in_list(list, rank().number);
   if (!is_here)
@@ -52,7 +38,7 @@ void read_ranks() {
 }
 
 void read_limit() {
-  const std::string_view text = value_of(limit_variable);
+  const std::string_view text = variable_value(limit_variable);
   if (text.empty()) return;
   choice().limit = bytes_of(text);
   if (!choice().limit)
@@ -68,8 +54,8 @@ std::optional<bool> is_in_list(std::string_view list, int64_t number) {
     const std::size_t comma = list.find(',');
     const std::string_view part = list.substr(0, comma);
     const std::size_t dash = part.find('-');
-    const auto first = number_of(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : number_of(part.substr(dash + 1));
+    const auto first = whole_number(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : whole_number(part.substr(dash + 1));
     if (!first || !last || *last < *first) return {};
     is_there = is_there || (*first <= number && number <= *last);
     if (comma == std::string_view::npos) return is_there;
@@ -82,7 +68,7 @@ std::optional<int64_t> bytes_of(std::string_view text) {
   const std::size_t unit = text.empty() ? std::string_view::npos : units.find(text.back());
   const int bits = unit == std::string_view::npos ? 0 : 10 * (static_cast<int>(unit) + 1);
   if (bits > 0) text.remove_suffix(1);
-  const auto number = number_of(text);
+  const auto number = whole_number(text);
   if (!number || *number > no_limit >> bits) return {};
   return *number == 0 ? no_limit : *number << bits;
 }
@@ -97,7 +83,7 @@ int64_t size_limit(int64_t usual) noexcept { return choice().limit.value_or(usua
 
 std::string end_at_limit(std::string_view what) {
   return concat("the ", what, " ends here: it has the size of ", limit_variable, ", ",
-                choice().limit ? value_of(limit_variable) : usual_limit);
+                choice().limit ? variable_value(limit_variable) : usual_limit);
 }
 
 }  // namespace fpt

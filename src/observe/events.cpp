@@ -19,6 +19,7 @@
 
 #include "base/error.hpp"
 #include "base/rank.hpp"
+#include "base/switches.hpp"
 #include "observe/choice.hpp"
 #include "observe/log.hpp"
 
@@ -151,8 +152,7 @@ void start_trace(const std::string& name) {
 int64_t time_now() noexcept { return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count(); }
 
 std::string variable(const char* name) {
-  const char* text = std::getenv(name);
-  return text && std::strcmp(text, "0") != 0 ? text : "";
+  return is_switched_off(name) ? std::string() : std::string(variable_value(name));
 }
 
 void start_events() {

@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
 #include "base/error.hpp"
 #include "base/rank.hpp"
+#include "base/switches.hpp"
 #include "observe/choice.hpp"
 
 namespace fpt {
@@ -26,8 +26,7 @@ int file_ = STDERR_FILENO;
 
 /// Level that the variable asks for.
 LogLevel wanted_level() {
-  const char* text = std::getenv("FTN_PYTORCH_LOG");
-  const std::string_view value = text ? text : "";
+  const std::string_view value = variable_value("FTN_PYTORCH_LOG");
   if (value == "debug") return LogLevel::debug;
   if (value == "info") return LogLevel::info;
   if (!value.empty() && value != "0" && value != "off")
@@ -67,7 +66,7 @@ void tell_of_lost_line() {
   static std::atomic<bool> told{false};
   const int reason = errno;
   if (file_ != STDERR_FILENO && !told.exchange(true))
-    warn(concat("FTN_PYTORCH_LOG_FILE: ", std::getenv("FTN_PYTORCH_LOG_FILE"), " could not be written (",
+    warn(concat("FTN_PYTORCH_LOG_FILE: ", variable_value("FTN_PYTORCH_LOG_FILE"), " could not be written (",
                 std::strerror(reason), "), so lines of the log are missing"));
 }
 
@@ -76,8 +75,8 @@ void tell_of_lost_line() {
 void start_log() {
   const LogLevel wanted = wanted_level();
   if (wanted == LogLevel::off) return;
-  const char* name = std::getenv("FTN_PYTORCH_LOG_FILE");
-  if (name && *name) {
+  const std::string name(variable_value("FTN_PYTORCH_LOG_FILE"));
+  if (!name.empty()) {
     // ranks may share a file: each line is appended in one piece
     const std::string path = with_rank(name);
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);

@@ -4,10 +4,9 @@
 #include <dlfcn.h>
 
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <string_view>
 
+#include "base/switches.hpp"
 #include "python/pyref.hpp"
 
 namespace fpt {
@@ -27,15 +26,10 @@ bool is_free(const struct sigaction& action) noexcept {
   return file.substr(file.rfind('/') + 1).rfind("libgfortran.so", 0) == 0;
 }
 
-bool is_wanted() noexcept {
-  const char* variable = std::getenv("FTN_PYTORCH_FAULTHANDLER");
-  return !variable || std::strcmp(variable, "0") != 0;
-}
-
 }  // namespace
 
 void show_traceback_on_crash() noexcept {
-  if (!is_wanted()) return;
+  if (is_switched_off("FTN_PYTORCH_FAULTHANDLER")) return;
   struct sigaction before[count];
   stack_t stack;
   for (int i = 0; i < count; ++i) sigaction(fatal_signals[i], nullptr, &before[i]);

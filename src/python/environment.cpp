@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <climits>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/switches.hpp"
 #include "ftn_pytorch.h"
 #include "python/own_parts.hpp"
 
@@ -19,16 +19,6 @@ namespace fs = std::filesystem;
 
 namespace fpt {
 namespace {
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 // sys.platlibdir: distributions of the Red Hat family keep the standard library in the second
 constexpr const char* library_folders[] = {"lib", "lib64"};
@@ -189,7 +179,7 @@ void require_fitting(PythonChoice& choice, const std::string& what, const Loaded
 }
 
 void require_fitting_home(const PythonChoice& choice) {
-  const std::string home = variable("PYTHONHOME");
+  const std::string home(variable_value("PYTHONHOME"));
   if (home.empty()) return;
   const std::string first = home.substr(0, home.find(':'));
   if (!has_library_of(first, choice.version) || resolved(first) != resolved(choice.prefix))
@@ -230,7 +220,7 @@ PythonChoice choose_without_order(const LoadedPython& loaded) {
   const std::string ours = default_python();
   std::string misfit;
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const std::string active = variable(name);
+    const std::string active(variable_value(name));
     if (active.empty()) continue;
     const std::string what = concat(name, " is \"", active, "\"");
     PythonChoice choice{absolute(active + "/bin/python"), {}, {}, name, {}};
@@ -274,7 +264,7 @@ void fail_free_threaded(const std::string& what) {
 }
 
 PythonChoice choose_python(const std::string& python, const LoadedPython& loaded) {
-  const std::string named = variable("FTN_PYTORCH_PYTHON");
+  const std::string named(variable_value("FTN_PYTORCH_PYTHON"));
   PythonChoice choice;
   if (!python.empty()) {
     choice = {absolute(python), {}, {}, "argument of ftn_pytorch_init", {}};
@@ -291,7 +281,7 @@ PythonChoice choose_python(const std::string& python, const LoadedPython& loaded
 
 std::vector<std::string> package_folders(const std::string& python) {
   std::vector<std::string> folders;
-  Plain<std::istringstream> path(variable("PYTHONPATH"));
+  Plain<std::istringstream> path(std::string(variable_value("PYTHONPATH")));
   for (std::string part; std::getline(path, part, ':');)
     if (!part.empty()) folders.push_back(part);
 
@@ -306,7 +296,7 @@ std::vector<std::string> package_folders(const std::string& python) {
   };
   if (environment.found) add_prefix(environment.prefix);
   if (!environment.sees_system) return folders;
-  const std::string home = variable("HOME"), user = variable("PYTHONUSERBASE");
+  const std::string home(variable_value("HOME")), user(variable_value("PYTHONUSERBASE"));
   if (!user.empty() || !home.empty())
     add((user.empty() ? fs::path(home) / ".local" : fs::path(user)) / "lib" / version / "site-packages");
   const fs::path base = (environment.found ? resolved(environment.home) : resolved(python).parent_path()).parent_path();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "python/own_parts.hpp"
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/switches.hpp"
 #include "ftn_pytorch.h"
 #include "python/environment.hpp"
 
@@ -18,11 +17,6 @@ namespace {
 
 constexpr bool is_wheel = sizeof(FPT_BUILD_PYTHON) == 1;
 const std::string half_begin = "libftn_pytorch_python", half_end = ".so";
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 /// Packages of Python in which this library lies: <prefix>/lib/python3.N/site-packages, or dist-packages. As the loader
 /// has found it, or where the links lead to; empty for any other place, such as one that pip was given by --target.
@@ -38,22 +32,11 @@ fs::path packages_around() {
 
 /// The first of PATH that is a program.
 std::string first_in_path(const std::string& name) {
-  const char* folders = std::getenv("PATH");
-  Plain<std::istringstream> path(folders ? folders : "");
+  Plain<std::istringstream> path(std::string(variable_value("PATH")));
   for (std::string part; std::getline(path, part, ':');)
     if (!part.empty() && is_program(fs::path(part) / name))
       return absolute_path((fs::path(part) / name).string()).string();
   return {};
-}
-
-/// What _version.py says: __version__ = "0.2.0"
-std::string version_of_package(const std::string& folder) {
-  std::ifstream file(fs::path(folder) / "ftn_pytorch" / "_version.py");
-  for (std::string line; std::getline(file, line);) {
-    const auto begin = line.find('"'), end = line.rfind('"');
-    if (line.rfind("__version__", 0) == 0 && end > begin) return line.substr(begin + 1, end - begin - 1);
-  }
-  return "unknown";
 }
 
 }  // namespace
@@ -93,7 +76,8 @@ void require_package(const std::string& python, const std::string& what) {
     if (folder.empty() && is_there(packages / "ftn_pytorch" / "_embed.py")) folder = packages.string();
   const std::string cure = concat("(", python, " -m pip install ftn-pytorch==", FPT_VERSION, ")");
   if (folder.empty()) fail(FPT_ERR_IMPORT, what, ", which has no ftn_pytorch: install it there ", cure);
-  const std::string version = version_of_package(folder);
+  const std::string known = version_in_file(fs::path(folder) / "ftn_pytorch" / "_version.py"),
+                    version = known.empty() ? "unknown" : known;
   if (version != FPT_VERSION)
     fail(FPT_ERR_VERSION, what, ", which has ftn_pytorch ", version, " in ", folder, ", and this library is ",
          FPT_VERSION, ": install the same version there ", cure);

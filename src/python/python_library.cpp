@@ -2,7 +2,6 @@
 #include "python/python_library.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <atomic>
 #include <cstring>
@@ -35,15 +34,7 @@ std::atomic<bool> is_open{false};
 void* function_of_python(const char* name) {
   if (void* found = dlsym(RTLD_DEFAULT, name)) return found;
   // a plug-in of the program may have brought one that others do not see
-  std::string file;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* result) {
-        const std::string_view path = info->dlpi_name;
-        if (path.substr(path.rfind('/') + 1).rfind("libpython3.", 0) != 0) return 0;
-        *static_cast<std::string*>(result) = path;
-        return 1;
-      },
-      &file);
+  const std::string file = loaded_library("libpython3.");
   void* library = file.empty() ? nullptr : dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (!library) return nullptr;
   void* found = dlsym(library, name);

@@ -145,25 +145,20 @@ std::unique_ptr<Runner> ScriptRunner::torch_functions(bool same_layout) {
 
 ScriptRunner::~ScriptRunner() {
   struct Objects {
-    Ref runner, names;
+    Script script;
     std::vector<std::unique_ptr<Function>> functions, retired;
-    long long memory_before = 0;
-    uint64_t number = 0;
+    long long memory_before;
+    uint64_t number;
   };
   const auto let_go = [](void* owned) {
-    const long long memory_before = static_cast<Objects*>(owned)->memory_before;
-    forget_script(static_cast<Objects*>(owned)->number);
-    delete static_cast<Objects*>(owned);
+    auto* const objects = static_cast<Objects*>(owned);
+    const long long memory_before = objects->memory_before;
+    forget_script(objects->number);
+    delete objects;
     ::fpt::collect_garbage(memory_before);
   };
-  auto objects = std::make_unique<Objects>();
-  objects->runner = std::move(script_.runner);
-  objects->names = std::move(script_.names);
-  objects->functions = std::move(functions_);
-  objects->retired = std::move(retired_);
-  objects->memory_before = memory_before_;
-  objects->number = number_;
-  release_with_lock(let_go, objects.release());
+  release_with_lock(
+      let_go, new Objects{std::move(script_), std::move(functions_), std::move(retired_), memory_before_, number_});
 }
 
 void ScriptRunner::collect_garbage() const noexcept { ::fpt::collect_garbage(memory_before_); }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "torch/torch_location.hpp"
 
-#include <link.h>
-
 #include <filesystem>
 #include <fstream>
 
@@ -32,30 +30,17 @@ bool is_of_wheel_for_all(const fs::path& folder, const std::string& version) {
 
 TorchLocation torch_in(const std::string& folder) {
   TorchLocation torch;
-  std::ifstream file(fs::path(folder) / "version.py");
-  if (!file) return torch;
+  const fs::path file = fs::path(folder) / "version.py";
+  if (!is_there(file)) return torch;
   torch.folder = resolved(folder).string();
-  for (std::string line; std::getline(file, line);) {
-    // __version__ = '2.13.0+cpu'
-    if (line.rfind("__version__", 0) != 0) continue;
-    const auto begin = line.find_first_of("'\""), end = line.find_last_of("'\"");
-    if (begin != std::string::npos && end > begin) torch.version = line.substr(begin + 1, end - begin - 1);
-  }
+  torch.version = version_in_file(file);
   if (is_of_wheel_for_all(folder, torch.version) || is_of_wheel_for_all(torch.folder, torch.version))
     torch.minor = minor_of_release(torch.version);
   return torch;
 }
 
 TorchLocation loaded_torch() {
-  std::string library;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* result) {
-        const std::string_view name = info->dlpi_name;
-        if (name.substr(name.rfind('/') + 1) != "libtorch_cpu.so") return 0;
-        *static_cast<std::string*>(result) = name;
-        return 1;
-      },
-      &library);
+  const std::string library = loaded_library("libtorch_cpu.so");
   if (library.empty()) return {};
   const fs::path folder = resolved(library).parent_path().parent_path();
   TorchLocation torch = torch_in(folder.string());

@@ -70,7 +70,8 @@ def test_variables_are_known_and_documented() -> None:
         name
         for path in files
         for name in re.findall(
-            r'(?:getenv|variable|switched_off|environ\.get|environ)[(\[]"(FTN_PYTORCH_[A-Z_]+)"', path.read_text()
+            r'(?:getenv|variable(?:_value)?|switched_off|environ\.get|environ)[(\[]"(FTN_PYTORCH_[A-Z_]+)"',
+            path.read_text(),
         )
     }
     assert len(read) > 10 and not {name for name in read - known if not status.fullmatch(name)}

@@ -17,8 +17,8 @@ pid_t owner(Board& board, Channel& channel, int calls, useconds_t takes) {
     channel.forget_other_end();
     return child;
   }
-  const Channel::Ends ends = channel.other_end();
-  Channel own({dup(ends[0]), dup(ends[1]), dup(ends[2])});
+  const std::vector<int> ends = channel.other_end();
+  Channel own(Descriptor(dup(ends[0])), Descriptor(dup(ends[1])), Descriptor(dup(ends[2])));
   channel.end();  // of this copy
   channel.forget_other_end();
   Board seen(Descriptor(dup(board.memory().descriptor())));

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <gtest/gtest.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <thread>
 
 #include "node/channel.hpp"
 #include "node/local_socket.hpp"
@@ -16,8 +20,8 @@ pid_t doubling(Channel& channel, int calls) {
     channel.forget_other_end();
     return child;
   }
-  const Channel::Ends ends = channel.other_end();
-  Channel own({dup(ends[0]), dup(ends[1]), dup(ends[2])});
+  const std::vector<int> ends = channel.other_end();
+  Channel own(Descriptor(dup(ends[0])), Descriptor(dup(ends[1])), Descriptor(dup(ends[2])));
   channel.end();  // of this copy
   channel.forget_other_end();
   for (int i = 0; i < calls && own.wait(); ++i) {
@@ -45,11 +49,36 @@ TEST(Channel, CarriesCallsAndTellsTheEnd) {
 TEST(Channel, LetsTheOtherProcessSeeTheEndOfThisOne) {
   Channel channel;
   const pid_t child = doubling(channel, 1000);
-  EXPECT_FALSE(channel.wait(0.01)) << "nobody has asked";
+  EXPECT_FALSE(channel.wait(std::chrono::milliseconds(10))) << "nobody has asked";
   channel.end();
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(Channel, IsWaitedForAlsoWhereSignalsCome) {
+  Channel channel;
+  const pid_t child = doubling(channel, 1);
+  static volatile std::sig_atomic_t signals;
+  signals = 0;
+  const auto before = std::signal(SIGALRM, [](int) { signals = signals + 1; });
+  const itimerval often{{0, 1000}, {0, 1000}}, never{};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  while (signals == 0) usleep(100);
+  std::thread later([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    while (signals < 20) usleep(1000);
+    SegmentWriter(channel.memory(), 0).integer(21);
+    channel.tell();
+  });
+  EXPECT_TRUE(channel.wait(std::chrono::seconds(60)));
+  later.join();
+  setitimer(ITIMER_REAL, &never, nullptr);
+  std::signal(SIGALRM, before);
+  EXPECT_EQ(SegmentReader(channel.memory(), 8).integer(), 42);
+  waitpid(child, nullptr, 0);
 }
 
 TEST(LocalSocket, HandsDescriptorsOver) {

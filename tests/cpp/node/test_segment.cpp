@@ -50,7 +50,7 @@ TEST(Segment, GivesArraysOfTheSameSizesTheSamePlaces) {
 
 TEST(Segment, GrowsWithoutMovingAndIsSeenByTheOtherProcess) {
   Segment memory;
-  Segment other(dup(memory.descriptor()));
+  Segment other(Descriptor(dup(memory.descriptor())));
   char* begin = memory.at(0);
   constexpr int64_t large = 5 << 20;
   SegmentWriter writer(memory, 0);
@@ -74,6 +74,38 @@ TEST(Segment, RefusesWhatNoMemoryHolds) {
   }
 }
 
+/// Run in a process of its own, which has so many bytes of addresses left; whether it says yes.
+template <class Body>
+bool holds_with_addresses(rlim_t bytes, const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + bytes;
+    const rlimit limit{most, most};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      _exit(body() ? 0 : 1);
+    } catch (...) {
+      _exit(2);
+    }
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Whether a body fails for want of addresses.
+template <class Body>
+bool lacks_addresses(const Body& body) {
+  try {
+    body();
+    return false;
+  } catch (const Error& error) {
+    return error.status() == FPT_ERR_MEMORY && error.text().find("ulimit -v") != std::string::npos;
+  }
+}
+
 TEST(Segment, RefusesDamagedTexts) {
   Segment memory;
   SegmentWriter(memory, 0).integer(-5);
@@ -82,28 +114,21 @@ TEST(Segment, RefusesDamagedTexts) {
 }
 
 TEST(Segment, IsSmallerWhereAddressesAreLimited) {
-  const pid_t child = fork();
-  if (child == 0) {
-    rlim_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (1 << 28);
-    const rlimit limit{most, most};
-    setrlimit(RLIMIT_AS, &limit);
-    try {
-      Segment memory;
-      memory.reserve(1 << 20);
-      try {
-        memory.reserve(int64_t{1} << 35);
-      } catch (const Error& error) {
-        _exit(error.text().find("ulimit -v") != std::string::npos ? 0 : 1);
-      }
-    } catch (...) {
-    }
-    _exit(2);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(holds_with_addresses(1 << 28, [] {
+    Segment memory;
+    memory.reserve(1 << 20);
+    return lacks_addresses([&] { memory.reserve(int64_t{1} << 35); });
+  }));
+}
+
+TEST(Segment, RefusesWhatTheOtherProcessHasMadeLargerThanItsAddresses) {
+  Segment large;
+  EXPECT_TRUE(holds_with_addresses(1 << 28, [&] {
+    Segment small(Descriptor(dup(large.descriptor())));
+    constexpr int64_t bytes = int64_t{1} << 30;
+    SegmentWriter(large, 0).block(bytes);
+    return lacks_addresses([&] { SegmentReader(small, 0).block(bytes); });
+  }));
 }
 
 }  // namespace

@@ -28,18 +28,17 @@ class PlayedRank {
     const Args none{nullptr, 0};
     const CallName call{"load", {}};
     SegmentWriter writer(channel_.memory(), 0);
-    Request{Wish::load, file}.write(writer);
+    writer.add(Request{Wish::load, file});
     const SentArguments options(none, "option", call, writer), config(none, "config", call, writer);
-    writer.integer(0);
-    RankPlace::here(0, 2).write(writer);
-    const Channel::Ends ends = channel_.other_end();
-    EXPECT_TRUE(send_message(control_.get(), make_worker_message,
-                             {ends[0], ends[1], ends[2], STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}));
+    writer.add(0, RankPlace::here(0, 2));
+    std::vector<int> descriptors = channel_.other_end();
+    for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) descriptors.push_back(each);
+    EXPECT_TRUE(send_message(control_.get(), make_worker_message, descriptors));
     channel_.forget_other_end();
     EXPECT_TRUE(channel_.wait()) << "the process has ended";
     SegmentReader reader(channel_.memory(), writer.end());
-    EXPECT_EQ(static_cast<Answering>(reader.integer()), Answering::ended);
-    return Outcome::read(reader);
+    EXPECT_EQ(reader.get<Answering>(), Answering::ended);
+    return reader.get<Outcome>();
   }
 
  private:
