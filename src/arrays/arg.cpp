@@ -118,13 +118,12 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     return FPT_OK;
   }
 
-  int64_t contiguous = size, bytes = size, span, reach = size;
+  int64_t contiguous = size, bytes = size, span, reach = size, odd_stride = 0;
   bool too_wide = false;
   for (int32_t i = 0; i < rank; ++i) {
     const int64_t stride = strides ? strides[i] : contiguous;
     if (extents[i] < 0) return refuse(arg, FPT_ERR_ARGUMENT, extents[i]);
-    // a copy is packed, and the stride of a single element is never used
-    if (stride % size != 0 && extents[i] > 1 && access != FPT_COPY) return refuse(arg, FPT_ERR_STRIDE, stride);
+    if (stride % size != 0 && extents[i] > 1) odd_stride = stride;
     arg.u.array.extents[i] = extents[i];
     arg.u.array.strides[i] = stride;
     // other axes of an array without elements count as well: torch and NumPy multiply them, too
@@ -134,6 +133,8 @@ fpt_status describe_array(fpt_arg& arg, void* data, int32_t dtype, int32_t rank,
     too_wide |= __builtin_mul_overflow(extents[i] - 1, stride, &span);
     too_wide |= span < 0 ? __builtin_sub_overflow(reach, span, &reach) : __builtin_add_overflow(reach, span, &reach);
   }
+  // a copy is packed, and the stride of a single element, or of none, is never used
+  if (odd_stride != 0 && bytes > 0 && access != FPT_COPY) return refuse(arg, FPT_ERR_STRIDE, odd_stride);
   too_wide |= __builtin_add_overflow(reinterpret_cast<intptr_t>(data), reach, &span);
   // torch ends the process when it finds this out
   if (too_wide && bytes > 0) return refuse(arg, FPT_ERR_ARGUMENT, *std::max_element(extents, extents + rank));

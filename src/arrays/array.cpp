@@ -40,13 +40,15 @@ bool has_plain_strides(const Array& array) noexcept {
 void make_strides_plain(Array& array) {
   if (has_plain_strides(array)) return;
   const auto size = static_cast<int64_t>(dtype_size(array.dtype));
+  const bool is_empty = element_count(array) == 0;
   for (int32_t i = 0; i < array.rank; ++i) {
     int64_t& stride = array.strides[i];
+    const bool leads_on = array.extents[i] > 1 && !is_empty;
     if (stride >= 0 && stride % size == 0) continue;
-    if (array.extents[i] > 1 && stride >= 0)
+    if (leads_on && stride >= 0)
       fail(FPT_ERR_STRIDE, "the array has elements of ", size, " bytes every ", stride, " bytes, which torch tensors ",
            "cannot express: copy it in the script (numpy.ascontiguousarray), or receive it with copy_to");
-    if (array.extents[i] > 1)
+    if (leads_on)
       fail(FPT_ERR_STRIDE, "an axis runs backwards (negative stride), which torch tensors cannot express: pass ",
            "torch_copy of the section, or the array itself and flip the tensor (torch.flip)");
     stride = size;
@@ -66,7 +68,7 @@ bool is_same_memory(const Array& a, const Array& b) noexcept {
 }
 
 void require_alignment(const Array& array) {
-  if (is_misaligned(array.data, array.dtype))
+  if (is_misaligned(array.data, array.dtype) && element_count(array) > 0)
     fail(FPT_ERR_ARGUMENT, "the array of type ", dtype_fortran_name(array.dtype), " begins at an address that is no ",
          "multiple of ", dtype_size(array.dtype), " bytes, as torch needs it to compute in place: pass torch_copy of ",
          "it, or put it first in its type");

@@ -48,8 +48,8 @@ bool is_contiguous(const Array& array) noexcept;
 bool has_negative_stride(const Array& array) noexcept;
 /// Whether torch can express all strides: none is negative, and each is a multiple of the element.
 FPT_API bool has_plain_strides(const Array& array) noexcept;
-/// Make them so. The stride of a single element leads nowhere, but torch and models look at it: it becomes that of an
-/// element. FPT_ERR_STRIDE for an axis of several elements.
+/// Make them so. The stride of a single element, or of none, leads nowhere, but torch and models look at it: it becomes
+/// that of an element. FPT_ERR_STRIDE for an axis of several elements.
 FPT_API void make_strides_plain(Array& array);
 bool same_shape(const Array& a, const Array& b) noexcept;
 /// The same elements, of the same type, shape and place.

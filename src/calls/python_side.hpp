@@ -69,6 +69,9 @@ class FPT_API PythonSide {
   virtual std::unique_ptr<Runner> torch_functions(bool same_layout) = 0;
   /// A tensor of torch, or memory on a device, as the result of a call.
   virtual std::shared_ptr<Answer> answer_of(Tensor& tensor, const CallName& call) = 0;
+  /// Throw what Python has raised on this thread and nobody has taken, if there is such an exception. torch's engine of
+  /// gradients leaves it there, and what is called next in Python would fail with it.
+  virtual void throw_raised() = 0;
 };
 
 /// The Python side; opened when it is first asked for: open_python_library().

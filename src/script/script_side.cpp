@@ -79,6 +79,11 @@ class ScriptSide : public PythonSide {
     checked(PyObject_CallFunction(embed("join_node"), "ii", communicator, size), for_a_node);
   }
 
+  void throw_raised() override {
+    const InterpreterLock gil;
+    if (PyErr_Occurred()) throw_python_error("");
+  }
+
   void serve_ranks() override {
     ensure_started();
     const InterpreterLock gil;

@@ -174,6 +174,7 @@ program test_procedures
    call has_gradients()
    call trains()
    call fails_clearly()
+   call fails_backwards()
    call owns_its_outputs()
    call finish()
 
@@ -286,4 +287,36 @@ contains
       call torch_register("none", cube, outputs=0, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_ARGUMENT, "a procedure without outputs", errmsg)
    end subroutine fails_clearly
+
+   !> Where the program asks for the gradient
+   subroutine fails_backwards()
+      type(torch_tensor) :: tensor, result
+      type(torch_scope) :: scope
+
+      call scope%begin()
+      call tensor%from_array(x)
+      call tensor%set_requires_grad()
+      call torch_call("ftn_pytorch.long gradient", [tensor%arg()], result)
+      call backward_of(result, FTN_PYTORCH_ERR_SHAPE, "made gradient 1 of shape (7,)")
+      call torch_call("ftn_pytorch.nested", [tensor%arg()], result)
+      call backward_of(result, FTN_PYTORCH_ERR_HOOK, "without an adjoint")
+      call model%call("hooked", [tensor%arg()], result)
+      call backward_of(result, FTN_PYTORCH_ERR_PYTHON, "ValueError: the hook of the script")
+      call scope%end()
+   end subroutine fails_backwards
+
+   !> Fails with the status and the text of what Python has raised, and leaves nothing for the next call
+   subroutine backward_of(result, status, part)
+      type(torch_tensor), intent(in) :: result
+      integer, intent(in) :: status
+      character(*), intent(in) :: part
+
+      type(torch_tensor) :: sum
+
+      sum = torch_sum(result*2)
+      call sum%backward(stat=stat, errmsg=errmsg)
+      call expect_status(stat, status, "backward by the program: " // part, errmsg, part)
+      call model%forward([torch_in(x)], [torch_out(y)], stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_OK, "the call after it", errmsg)
+   end subroutine backward_of
 end program test_procedures

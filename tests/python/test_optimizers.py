@@ -262,6 +262,48 @@ def test_a_gradient_that_a_script_lays_out_otherwise_is_stepped_as_it_is_meant(g
     assert torch.equal(weight, plain)
 
 
+@pytest.mark.parametrize("options", [{"momentum": 0.5, "nesterov": True}, {"momentum": 0.5, "dampening": 0.25}])
+@pytest.mark.parametrize("is_scaled", [False, True])
+def test_a_parameter_whose_first_gradient_comes_later_begins_its_momentum_then(options, is_scaled):
+    leaves, plain = [leaf(2), leaf(3)], [leaf(2), leaf(3)]
+    made = called(torch_runner(), "ftn_pytorch_optimizer", "SGD", *leaves, lr=0.5, **options)
+    groups = made.held.param_groups
+    stepper = called(made, "scaler", init_scale=1.0) if is_scaled else made
+    if is_scaled:  # which looks at infinities alone
+        called(stepper, "scale", leaves[0].sum())
+    reference = torch.optim.SGD(plain, lr=0.5, **options)
+    for step in range(3):
+        for tensors in (leaves, plain):
+            for each in tensors[: step + 1]:
+                each.grad = each.detach() * (step + 1)
+        called(stepper, "step")
+        if is_scaled:
+            called(stepper, "update")
+        reference.step()
+        assert all(torch.equal(one, other) for one, other in zip(leaves, plain)), step
+    assert made.held.param_groups is groups and groups[0]["params"] == leaves
+
+
+@pytest.mark.parametrize("way", ["step", "closure", "scaler"])
+def test_a_graph_that_needs_the_values_before_a_step_is_refused(way, step_with):
+    tensor, other = leaf(2), leaf(2)
+    made = called(torch_runner(), "ftn_pytorch_optimizer", "Adam", tensor, other)
+    assert made.held.param_groups[0]["fused"]
+    square, of_other = (tensor * tensor).sum(), (other * other).sum()
+    if way == "closure":
+        with torch.no_grad():
+            step_with(made, lambda: tensor.sum())
+    else:
+        stepper = called(made, "scaler", init_scale=1.0) if way == "scaler" else made
+        loss = tensor.sum()
+        (called(stepper, "scale", loss) if way == "scaler" else loss).backward()
+        called(stepper, "step")
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        square.backward()
+    of_other.backward()  # it had no gradient, and is as it was
+    assert other.grad.tolist() == [2.0, 2.0]
+
+
 def test_a_tensor_of_the_other_axis_order_is_trained_itself(fails):
     weights = torch.ones(2, 3, requires_grad=True)
     view = adapt(weights, None, is_reversed=True, copied=False)

@@ -48,7 +48,12 @@ c10::IValue backward(FunctionCall& call, const std::string&) {
   if (last < 1 || last > 2 || call.names[last] != "retain_graph" || !call.values[last].isBool()) throw NotHere();
   const at::Tensor gradient = last == 2 ? call.tensor(1) : at::Tensor();
   stay_with_first_engine();
-  call.tensor(0).backward(gradient, /*retain_graph=*/call.values[last].toBool());
+  try {
+    call.tensor(0).backward(gradient, /*retain_graph=*/call.values[last].toBool());
+  } catch (const std::exception&) {
+    if (python_is_started()) python_side().throw_raised();  // a function or a hook of Python has a part in the graph
+    throw;
+  }
   return {};
 }
 

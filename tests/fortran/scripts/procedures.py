@@ -36,6 +36,16 @@ def gradient(name, x):
     return x.grad
 
 
+def hooked(x):
+    y = 2 * x
+    y.register_hook(refuse)
+    return y
+
+
+def refuse(gradient):
+    raise ValueError("the hook of the script")
+
+
 def halves(x):
     low, high = procedure("split")(x)
     return low - high

@@ -54,11 +54,8 @@ class OptimizerRunner(ObjectRunner):
     def step(self) -> None:
         """ARGUMENT where nothing has a gradient, SIGNATURE where the optimizer computes the loss itself."""
         self.require_gradients()
-        fused = [x for group in self.held.param_groups if group.get("fused") for x in group["params"]]
-        fused_kernels.lay_out(fused)
-        self.held.step()
-        if fused:  # whose kernels count no change, and a graph may need the values before
-            self._torch.autograd.graph.increment_version(fused)
+        with fused_kernels.prepared(self.held):
+            self.held.step()
 
     def require_gradients(self) -> None:
         if self.needs_closure:
@@ -95,7 +92,12 @@ class OptimizerRunner(ObjectRunner):
                 first.append(loss.item())
             return loss
 
-        self.held.step(closure)
+        if self.needs_closure:
+            self.held.step(closure)
+        else:
+            with self._torch.enable_grad():
+                closure()
+            self.step()
         return first[0]
 
     def add_group(self, /, *tensors: Any, **options: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...script.framework import import_torch
+from . import fused_kernels
 from .base import ObjectRunner, make, plain_options
 
 
@@ -27,4 +28,5 @@ class ScalerRunner(ObjectRunner):
     def step(self) -> None:
         """A step of the optimizer, left out where a gradient is not finite."""
         self._optimizer.require_gradients()
-        self.held.step(self._optimizer.held)
+        with fused_kernels.prepared(self._optimizer.held):
+            self.held.step(self._optimizer.held)
