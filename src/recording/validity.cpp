@@ -64,15 +64,15 @@ struct Signature::Learning {
     objects.push_back(object);
     if (THPVariable_Check(object)) {
       const at::Tensor& tensor = THPVariable_Unpack(object);
+      object = reinterpret_cast<PyObject*>(Py_TYPE(object));
       leaf.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
       leaf.strides.assign(tensor.strides().begin(), tensor.strides().end());
       leaf.type = tensor.scalar_type();
       leaf.device = tensor.device();
       leaf.requires_grad = tensor.requires_grad();
       leaf.is_inference = tensor.is_inference();
-    } else {
-      leaf.value = py::reinterpret_borrow<py::object>(object);
     }
+    leaf.value = py::reinterpret_borrow<py::object>(object);
     made.leaves_.push_back(std::move(leaf));
     return true;
   }
@@ -92,8 +92,8 @@ struct Signature::Matching {
     if (leaves >= known.leaves_.size()) return false;
     const Leaf& leaf = known.leaves_[leaves];
     objects.push_back(object);
-    if (leaf.value) return ++leaves, is_same_value(leaf.value.ptr(), object);
-    if (!THPVariable_Check(object)) return false;
+    if (leaf.type == c10::ScalarType::Undefined) return ++leaves, is_same_value(leaf.value.ptr(), object);
+    if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != leaf.value.ptr()) return false;
     const at::Tensor& tensor = THPVariable_Unpack(object);
     if (tensor.layout() != at::kStrided || tensor.scalar_type() != leaf.type ||
         tensor.sizes() != at::IntArrayRef(leaf.sizes) || tensor.strides() != at::IntArrayRef(leaf.strides) ||

@@ -21,7 +21,7 @@ class Signature {
  public:
   /// @param is_bare  tensors have no attributes of Python
   Signature(const py::tuple& args, const py::dict& named, bool is_bare);
-  /// The tensors of a call of the same containers, shapes, strides, types, devices and other values.
+  /// The tensors of a call of the same containers, classes, shapes, strides, types, devices and other values.
   bool matches(PyObject* args, PyObject* named, std::vector<at::Tensor>& tensors) const;
 
   /// Hand each object of Python that it holds to a visitor.
@@ -33,7 +33,7 @@ class Signature {
 
  private:
   struct Leaf {
-    py::object value;  ///< what is no tensor
+    py::object value;  ///< what is no tensor; or the class of one, which may have methods of its own
     c10::SmallVector<int64_t, 5> sizes, strides;
     c10::ScalarType type = c10::ScalarType::Undefined;
     c10::Device device = c10::kCPU;
