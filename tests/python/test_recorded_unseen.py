@@ -296,6 +296,8 @@ REFUSED = {
     lambda x: x * (x._base is None): "it asks an argument for _base",
     lambda x: x[1:] * (x[1:].data_ptr() > 0): "it asks an argument for data_ptr",
     lambda x: x * (x.grad is None): "it asks an argument for grad",
+    lambda x: x * x._is_view(): "it asks an argument for _is_view",
+    lambda x: x * hash(x.untyped_storage()): "it asks an argument for untyped_storage",
 }
 
 
@@ -305,3 +307,29 @@ def test_what_an_argument_is_asked_for(function):
     with pytest.warns(FtnPytorchWarning, match=REFUSED[function]):
         for _ in range(CALLS):
             apply(X)
+
+
+@pytest.mark.parametrize("name", ["is_leaf", "grad_fn", "retains_grad"])
+def test_what_autograd_knows_of_an_argument(name):
+    """Where no gradients are recorded, one that requires them may be computed, or not."""
+    apply = recorded(lambda x: x * (2 if getattr(x, name) else 3))
+    with pytest.warns(FtnPytorchWarning, match=f"it asks an argument for {name}"), torch.no_grad():
+        for call in range(CALLS):
+            apply((X + call).requires_grad_())
+
+
+FITTING = {
+    lambda x: x.shape[0] * x.numel() * x: "shape",
+    lambda x: x * x.dim() if x.is_contiguous() and x.requires_grad is False else x: "looks",
+    lambda x: x.new_zeros(x.shape, dtype=x.dtype) + x.to(x.device): "type",
+    lambda x: x.contiguous() * len(x): "itself",
+    lambda x: x * (2 if x.is_leaf and x.grad_fn is None else 3): "no gradients",
+}
+
+
+@pytest.mark.parametrize("function", FITTING, ids=FITTING.values())
+def test_what_all_arguments_of_a_recording_answer(function):
+    apply = recorded(function)
+    for call in range(CALLS):
+        assert torch.equal(apply(X + call), function(X + call))
+    assert apply.recording.is_ready
