@@ -333,3 +333,26 @@ def test_what_all_arguments_of_a_recording_answer(function):
     for call in range(CALLS):
         assert torch.equal(apply(X + call), function(X + call))
     assert apply.recording.is_ready
+
+
+table = {X: 2.0}
+several = [torch.ones(2, 3), X]
+holder = Thing()
+holder.array = X
+OF_NAMES = {
+    lambda x: x * (2 if x is X else 3): "a name",
+    lambda x: x * (2 if any(x is each for each in several) else 3): "a list",
+    lambda x: x * table.get(x, 3.0): "a key",
+    lambda x: x * (2 if x is holder.array else 3): "a field",
+}
+
+
+@pytest.mark.parametrize("function", OF_NAMES, ids=OF_NAMES.values())
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_argument_that_is_what_a_name_leads_to(function, is_first):
+    """Shape and numbers do not tell whether it is that very tensor."""
+    apply = recorded(function)
+    for call in range(3 * CALLS):
+        x = X if is_first == (call < 2 * CALLS) else X.clone()
+        assert torch.equal(apply(x), function(x)), call
+        assert call != 2 * CALLS - 1 or apply.recording.is_ready
