@@ -141,12 +141,15 @@ def _others_like(tensor: Any) -> list[Any]:
     looks = tensor.shape, tensor.stride()
     with torch.inference_mode(tensor.is_inference()), torch.enable_grad():
         alone = torch.empty_strided(*looks, dtype=tensor.dtype, device=tensor.device)
-        part = torch.empty(1 + elements_of(tensor), dtype=tensor.dtype, device=tensor.device)
-        part = part.requires_grad_(tensor.requires_grad).as_strided(*looks, 1)
+        room = torch.empty(1 + elements_of(tensor), dtype=tensor.dtype, device=tensor.device)
+        if tensor.requires_grad:  # transforms of torch.func let nobody set that, not even to what it is
+            alone.requires_grad_()
+            room.requires_grad_()
+        part = room.as_strided(*looks, 1)
         part.grad = torch.empty_like(alone)
         if tensor.requires_grad:
             part.retain_grad()
-        return [alone.requires_grad_(tensor.requires_grad), part]
+        return [alone, part]
 
 
 def _name_of(function: Any) -> str:
