@@ -28,7 +28,7 @@ at::Tensor alias_of(const at::Tensor& tensor) {
 class Replay {
  public:
   Replay(const py::tuple& args, const py::dict& named, const py::object& tape)
-      : signature_(args, named, py::cast<bool>(tape.attr("is_bare"))),
+      : signature_(args, named, py::cast<bool>(tape.attr("is_bare")), tape.attr("memory")),
         casts_(py::cast<bool>(tape.attr("casts"))),
         enters_inference_(py::cast<bool>(tape.attr("enters_inference"))),
         modes_(Modes::current(casts_)),

@@ -64,17 +64,16 @@ struct Signature::Learning {
     objects.push_back(object);
     if (THPVariable_Check(object)) {
       const at::Tensor& tensor = THPVariable_Unpack(object);
+      object = reinterpret_cast<PyObject*>(Py_TYPE(object));
       leaf.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
       leaf.strides.assign(tensor.strides().begin(), tensor.strides().end());
       leaf.type = tensor.scalar_type();
       leaf.device = tensor.device();
       leaf.requires_grad = tensor.requires_grad();
       leaf.is_inference = tensor.is_inference();
-    } else {
-      leaf.value = py::reinterpret_borrow<py::object>(object);
     }
-    made.leaves_.push_back(std::move(leaf));
-    return true;
+    leaf.value = py::reinterpret_borrow<py::object>(object);
+    return made.leaves_.push_back(std::move(leaf)), true;
   }
 };
 
@@ -82,7 +81,7 @@ struct Signature::Matching {
   const Signature& known;
   std::vector<at::Tensor>& tensors;
   std::size_t containers = 0, keys = 0, leaves = 0;
-  c10::SmallVector<PyObject*, 8> objects;
+  c10::SmallVector<PyObject*, 24> objects;
 
   bool container(int kind, Py_ssize_t size) {
     return containers < known.containers_.size() && known.containers_[containers++] == std::pair(kind, size);
@@ -92,8 +91,8 @@ struct Signature::Matching {
     if (leaves >= known.leaves_.size()) return false;
     const Leaf& leaf = known.leaves_[leaves];
     objects.push_back(object);
-    if (leaf.value) return ++leaves, is_same_value(leaf.value.ptr(), object);
-    if (!THPVariable_Check(object)) return false;
+    if (leaf.type == c10::ScalarType::Undefined) return ++leaves, is_same_value(leaf.value.ptr(), object);
+    if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != leaf.value.ptr()) return false;
     const at::Tensor& tensor = THPVariable_Unpack(object);
     if (tensor.layout() != at::kStrided || tensor.scalar_type() != leaf.type ||
         tensor.sizes() != at::IntArrayRef(leaf.sizes) || tensor.strides() != at::IntArrayRef(leaf.strides) ||
@@ -101,21 +100,22 @@ struct Signature::Matching {
         tensor.is_inference() != leaf.is_inference || tensor.is_conj() || tensor.is_neg() ||
         (known.is_bare_ && has_attributes(object)))
       return false;
-    const auto first = std::find(objects.begin(), objects.end(), object) - objects.begin();
-    if (static_cast<std::size_t>(first) != leaf.same_as) return false;
-    tensors.push_back(tensor);
-    return ++leaves, true;
+    if (std::find(objects.begin(), objects.end(), object) != objects.begin() + leaf.same_as) return false;
+    return tensors.push_back(tensor), ++leaves, true;
   }
 };
 
-Signature::Signature(const py::tuple& args, const py::dict& named, bool is_bare) : is_bare_(is_bare) {
-  Learning learning{*this, {}};
+Signature::Signature(const py::tuple& args, const py::dict& named, bool is_bare, const py::list& memory)
+    : is_bare_(is_bare) {
+  for (const auto& each : memory) named_.push_back(PyTuple_GET_ITEM(each.ptr(), 0));
+  Learning learning{*this, named_};
   walk(args.ptr(), learning);
   walk(named.ptr(), learning);
 }
 
 bool Signature::matches(PyObject* args, PyObject* named, std::vector<at::Tensor>& tensors) const {
   Matching matching{*this, tensors, 0, 0, 0, {}};
+  matching.objects.append(named_.begin(), named_.end());
   return walk(args, matching) && walk(named, matching) && matching.leaves == leaves_.size();
 }
 

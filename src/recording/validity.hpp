@@ -20,8 +20,9 @@ using ftr::Argument, ftr::Branch, ftr::Formula, ftr::Frame, ftr::Operation, ftr:
 class Signature {
  public:
   /// @param is_bare  tensors have no attributes of Python
-  Signature(const py::tuple& args, const py::dict& named, bool is_bare);
-  /// The tensors of a call of the same containers, shapes, strides, types, devices and other values.
+  /// @param memory  tensors to which names lead, in tuples of one: whether an argument is one of them, code may ask
+  Signature(const py::tuple& args, const py::dict& named, bool is_bare, const py::list& memory);
+  /// The tensors of a call of the same containers, classes, shapes, strides, types, devices and other values.
   bool matches(PyObject* args, PyObject* named, std::vector<at::Tensor>& tensors) const;
 
   /// Hand each object of Python that it holds to a visitor.
@@ -33,12 +34,12 @@ class Signature {
 
  private:
   struct Leaf {
-    py::object value;  ///< what is no tensor
+    py::object value;  ///< what is no tensor; or the class of one, which may have methods of its own
     c10::SmallVector<int64_t, 5> sizes, strides;
     c10::ScalarType type = c10::ScalarType::Undefined;
     c10::Device device = c10::kCPU;
     bool requires_grad = false, is_inference = false;
-    std::size_t same_as = 0;  ///< index of the first leaf that is this very tensor
+    std::size_t same_as = 0;  ///< index of what is this very tensor: of a name, or the first leaf behind these
   };
   struct Learning;
   struct Matching;
@@ -46,6 +47,7 @@ class Signature {
   std::vector<std::pair<int, Py_ssize_t>> containers_;
   std::vector<py::object> keys_;  ///< of dicts
   std::vector<Leaf> leaves_;
+  std::vector<PyObject*> named_;  ///< which the recording holds
   bool is_bare_;
 };
 

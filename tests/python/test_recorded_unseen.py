@@ -163,11 +163,141 @@ def test_an_attribute_that_arguments_get_later():
         assert torch.equal(apply(x), with_a_default(x))
 
 
+class Doubling(torch.Tensor):
+    """A class of a user: Python multiplies by this method, and not by that of torch."""
+
+    def __mul__(self, factor):
+        return torch.Tensor.mul(self, 2 * factor)
+
+
+CLASSES = {
+    lambda x: x.as_subclass(Doubling): lambda x: x * 3,
+    lambda x: torch.nn.Parameter(x, requires_grad=False): lambda x: x * (3 if type(x) is torch.Tensor else 2),
+    torch.nn.Buffer: lambda x: x * (2 if isinstance(x, torch.nn.Buffer) else 3),
+}
+
+
+@pytest.mark.parametrize("of_class", CLASSES, ids=["of a user", "Parameter", "Buffer"])
+@pytest.mark.filterwarnings("ignore::ftn_pytorch.system.process.FtnPytorchWarning")
+def test_an_argument_that_is_of_another_class_later(of_class):
+    """It has methods of its own, and code may ask for its class, although shape and type are those of the others."""
+    function = CLASSES[of_class]
+    apply = recorded(function)
+    for call in range(3 * CALLS):
+        assert call < CALLS or call >= 2 * CALLS or apply.recording.is_ready
+        x = of_class(X + call) if call >= 2 * CALLS else X + call
+        assert torch.equal(apply(x), function(x)), call
+
+
+class Scaled(torch.Tensor):
+    factor = 2.0
+
+    def scale(self, x):
+        return x * self.factor
+
+
+scaled = torch.ones(3).as_subclass(Scaled)
+
+
+def test_a_class_of_a_tensor_in_a_name(monkeypatch):
+    """What its fields are is asked of the class, and no operator is given the tensor."""
+    apply = recorded(lambda x: scaled.scale(x))
+    for call in range(2 * CALLS):
+        monkeypatch.setattr(Scaled, "factor", 2.0 + call // CALLS)
+        assert torch.equal(apply(X), X * Scaled.factor)
+        assert call != CALLS - 1 or apply.recording.is_ready
+
+
+kept = torch.get_rng_state()
+
+
+def toggle(x):
+    torch.set_grad_enabled(not torch.is_grad_enabled())
+    return x * 2
+
+
+def seed(x):
+    torch.manual_seed(3)
+    return x * 2
+
+
+def put_back(x):
+    torch.set_rng_state(kept)
+    return x * 2
+
+
+def set_threads(x):
+    torch.set_num_threads(3)
+    return x * 2
+
+
+def flush(x):
+    torch.set_flush_denormal(True)
+    return x * 2
+
+
+LEFT = {
+    toggle: (torch.is_grad_enabled, "leaves torch in another mode"),
+    seed: (lambda: torch.rand(1).item(), "manual_seed"),
+    put_back: (lambda: torch.rand(1).item(), "set_state"),
+    set_threads: (torch.get_num_threads, "set_num_threads"),
+    flush: (lambda: (torch.tensor(1e-41) * 1).item(), "set_flush_denormal"),
+}
+
+
+@pytest.mark.parametrize("function", LEFT, ids=[each.__name__ for each in LEFT])
+def test_a_setting_that_is_left_behind(function):
+    """It is there after each call, as after the function itself, whatever was between two calls."""
+    apply = recorded(function)
+    ask, text = LEFT[function]
+    threads = torch.get_num_threads()
+    found = {}
+    try:
+        with pytest.warns(FtnPytorchWarning, match=text):
+            for step in (function, apply):
+                torch.manual_seed(1)
+                torch.set_num_threads(1)
+                torch.set_grad_enabled(True)
+                found[step] = []
+                for _ in range(3 * CALLS):
+                    torch.set_num_threads(1)
+                    torch.set_flush_denormal(False)
+                    step(X)
+                    found[step].append(ask())
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_flush_denormal(False)
+        torch.set_grad_enabled(True)
+    assert found[apply] == found[function]
+
+
+def test_a_checkpoint_of_activations_is_recorded():
+    """torch puts the generator back by itself, as it was before the call."""
+    net = torch.nn.Linear(3, 3)
+    apply = recorded(lambda x: torch.utils.checkpoint.checkpoint(net, x, use_reentrant=False))
+    for _ in range(CALLS):
+        apply(X)
+    assert apply.recording.is_ready
+
+
+def test_a_class_that_tells_its_layout_by_itself():
+    """As torch.masked does: what a tensor is asked for is no operator of the dispatcher."""
+
+    @recorded
+    def total(x):
+        return torch.masked.masked_tensor(x, x > 2).sum().get_data()
+
+    with pytest.warns(FtnPytorchWarning, match="it uses tensors of the class MaskedTensor"):
+        assert [total(X).item() for _ in range(CALLS)] == [12.0] * CALLS
+
+
 REFUSED = {
     lambda x: x * x.storage_offset(): "it asks an argument for storage_offset",
     lambda x: x * (x._base is None): "it asks an argument for _base",
     lambda x: x[1:] * (x[1:].data_ptr() > 0): "it asks an argument for data_ptr",
     lambda x: x * (x.grad is None): "it asks an argument for grad",
+    lambda x: x * x._is_view(): "it asks an argument for _is_view",
+    lambda x: x * hash(x.untyped_storage()): "it asks an argument for untyped_storage",
 }
 
 
@@ -177,3 +307,53 @@ def test_what_an_argument_is_asked_for(function):
     with pytest.warns(FtnPytorchWarning, match=REFUSED[function]):
         for _ in range(CALLS):
             apply(X)
+
+
+@pytest.mark.parametrize("name", ["is_leaf", "grad_fn", "retains_grad"])
+def test_what_autograd_knows_of_an_argument(name):
+    """Where no gradients are recorded, one that requires them may be computed, or not."""
+    apply = recorded(lambda x: x * (2 if getattr(x, name) else 3))
+    with pytest.warns(FtnPytorchWarning, match=f"it asks an argument for {name}"), torch.no_grad():
+        for call in range(CALLS):
+            apply((X + call).requires_grad_())
+
+
+FITTING = {
+    lambda x: x.shape[0] * x.numel() * x: "shape",
+    lambda x: x * x.dim() if x.is_contiguous() and x.requires_grad is False else x: "looks",
+    lambda x: x.new_zeros(x.shape, dtype=x.dtype) + x.to(x.device): "type",
+    lambda x: x.contiguous() * len(x): "itself",
+    lambda x: x * (2 if x.is_leaf and x.grad_fn is None else 3): "no gradients",
+    lambda x: torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1]: "in a transform",
+}
+
+
+@pytest.mark.parametrize("function", FITTING, ids=FITTING.values())
+def test_what_all_arguments_of_a_recording_answer(function):
+    apply = recorded(function)
+    for call in range(CALLS):
+        assert torch.equal(apply(X + call), function(X + call))
+    assert apply.recording.is_ready
+
+
+table = {X: 2.0}
+several = [torch.ones(2, 3), X]
+holder = Thing()
+holder.array = X
+OF_NAMES = {
+    lambda x: x * (2 if x is X else 3): "a name",
+    lambda x: x * (2 if any(x is each for each in several) else 3): "a list",
+    lambda x: x * table.get(x, 3.0): "a key",
+    lambda x: x * (2 if x is holder.array else 3): "a field",
+}
+
+
+@pytest.mark.parametrize("function", OF_NAMES, ids=OF_NAMES.values())
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_argument_that_is_what_a_name_leads_to(function, is_first):
+    """Shape and numbers do not tell whether it is that very tensor."""
+    apply = recorded(function)
+    for call in range(3 * CALLS):
+        x = X if is_first == (call < 2 * CALLS) else X.clone()
+        assert torch.equal(apply(x), function(x)), call
+        assert call != 2 * CALLS - 1 or apply.recording.is_ready

@@ -125,7 +125,7 @@ def _described(value: Any) -> tuple:
         return tuple((name, _described(each)) for name, each in value.items())
     if isinstance(value, torch.Tensor):
         shape = (value.shape, value.stride()) if is_ordinary(value) else ()
-        return shape, value.dtype, value.device, value.requires_grad, value.is_inference()
+        return type(value), shape, value.dtype, value.device, value.requires_grad, value.is_inference()
     if isinstance(value, float):
         return type(value), value.hex()
     return type(value), value if isinstance(value, (int, complex, str, bytes)) else id(value)

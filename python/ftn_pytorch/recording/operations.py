@@ -127,7 +127,8 @@ def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
 def is_composite(operator: Any, arguments: Iterable[Any]) -> bool:
     """Whether torch calls other operators in its place: for ordinary tensors before a mode sees them, for those of
     inference mode after that."""
-    if not private_names.has_kernel(operator, "CompositeImplicitAutograd"):
+    # what tensors of own classes are asked for, such as their layout, is no operator of the dispatcher
+    if operator.namespace == "prim" or not private_names.has_kernel(operator, "CompositeImplicitAutograd"):
         return False
     if private_names.schema_of(operator).name in _LAYERS:
         return False

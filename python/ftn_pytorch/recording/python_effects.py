@@ -66,8 +66,8 @@ _MODE = torch.nn.Module.train.__code__
 _SUPPRESS = (contextlib.suppress.__enter__.__code__, contextlib.suppress.__exit__.__code__)
 _IMPORT = importlib.import_module.__code__
 _OF_ENVIRONMENT = frozenset(each.__code__ for each in vars(type(os.environ)).values() if isinstance(each, FunctionType))
-_KEPT = ("get_state", "set_state", "manual_seed")
-"""What torch asks of a generator to draw the same numbers again."""
+_KEPT = ("get_state", "set_state")
+"""What torch asks of a generator to draw the same numbers again, other than where code of a user has torch do that."""
 _OWN_THREADS = (*FOR_PEOPLE, "reprlib", "dataclasses", "threading")
 """What asks for the thread to protect itself."""
 
@@ -83,6 +83,8 @@ class Calls:
         self.modes: list[Any] = []
         """Networks that are given a mode, maybe the one that they had."""
         self.asks_switches = False
+        self.asks_attributes = False
+        """A class of torch tells by attributes whether a tensor is one of its instances, and code has asked."""
         self._recorder, self._watch, self._trials = recorder, watch, trials
         self._previous: Any = None
         self._loading = 0
@@ -158,6 +160,8 @@ class Calls:
             name = frame.f_globals.get("__name__", "")
             if (name == "torch" or name.startswith("torch.backends")) and is_of_user(caller):
                 self.asks_switches = True
+            if frame.f_code.co_name == "__instancecheck__" and name.startswith("torch"):
+                self.asks_attributes |= is_of_user(caller) or is_of_package(caller)
             if not is_followed and not frame.f_code.co_filename.startswith(OWN):
                 for space, switch in switches_in(frame.f_code, name):
                     self._watch.switched(space, switch)
@@ -175,7 +179,8 @@ class Calls:
         if event == "c_call" and (why := _reason(argument)):
             is_of_generator = isinstance(getattr(argument, "__self__", None), torch.Generator)
             # a function of torch would ask for the seed for the code of a user
-            is_deep = argument in _FILES or (is_of_generator and argument.__name__ not in _KEPT)
+            is_kept = getattr(argument, "__name__", "") in _KEPT and not is_of_user(frame.f_back or frame)
+            is_deep = argument in _FILES or (is_of_generator and not is_kept)
             if self._concerns(frame, _OWN_THREADS if argument in _OF_THREADS else FOR_PEOPLE, is_deep):
                 self._refuse(why)
 
@@ -206,6 +211,8 @@ def _reason(function: Any) -> str:
     if of is None or isinstance(of, ModuleType):
         module = str(getattr(function, "__module__", None) or getattr(of, "__name__", ""))
         package, said = module.partition(".")[0], _OTHERS.get(name.strip("_"), "")
+        if package == "torch" and name.startswith("set_"):
+            return f"changes a setting of torch ({name})"
         if package.lstrip("_") in _PURE:
             return said
         if package == "time":

@@ -76,7 +76,7 @@ class _Observers:
         if obstacle := self.watch.obstacle():
             self.watch.finish()
             raise Unrecordable(obstacle)
-        self._held = Held(call)
+        self._held, self._modes = Held(call), module().modes()
         self.following = Following(known, self.recorder, self.watch.reads, call.function)
         self._versions = [changes_of(each) for each in self._inputs]
         self._results: dict[int, int] = {}
@@ -88,7 +88,12 @@ class _Observers:
         watch.finish()
         if why := recorder.obstacle or watch.obstacle() or self._held.difference():
             raise Unrecordable(why)
-        is_bare = self._asks_for_attributes()
+        if module().modes() != self._modes:
+            raise Unrecordable(
+                "it leaves torch in another mode (gradients, default type, precision, ...), which a run does not: set "
+                "it outside, or put it back"
+            )
+        is_bare = self._asks_for_attributes(calls)
         schedules = schedules_of(calls.scheduled, self.trials, watch)
         left = [*left_values.found(watch, self._known, self._places, following), *schedules]
         if why := self._before.changed([group for each, _ in schedules for group in each.groups()]):
@@ -147,7 +152,7 @@ class _Observers:
             left=left,
             guards=following.guards,
             arguments=arguments_of(self._call),
-            modes=module().modes(),
+            modes=self._modes,
             gives_modes=calls.modes,
         )
 
@@ -163,13 +168,14 @@ class _Observers:
                 )
         return enters
 
-    def _asks_for_attributes(self) -> bool:
+    def _asks_for_attributes(self, calls: Calls) -> bool:
         """Whether code may ask for attributes of arguments that are not there."""
         names = self.watch.names
+        asks = calls.asks_attributes or bool(names & ASKING)
         for name in (name for each in self._inputs for name in fields_of(each)):
-            if name in names or names & ASKING:
+            if name in names or asks:
                 raise Unrecordable(f"it may read an attribute of an argument ({name}): pass what is in it")
-        return bool(names & ASKING)
+        return asks
 
     def _require_known(self) -> None:
         """Of each tensor from outside it is known where it is in the next call, and of all memory whose it is."""

@@ -5,6 +5,7 @@ tensors that are made of numbers of Python, gradients that flow out of the funct
 from __future__ import annotations
 
 import inspect
+import warnings
 from typing import Any
 
 import torch
@@ -12,14 +13,13 @@ from torch.overrides import TorchFunctionMode
 
 from ..system import private_names
 from ..values.kinds import Kind, kind_of
-from .operations import address_of, tensors_among
+from .memory_spans import elements_of
+from .operations import address_of, is_ordinary, tensors_among
 from .recorder import OF_MEMORY, Recorder
 from .traced_numbers import SLOT
 
 _VERSION = private_names.version_getter()
 _READS = tuple(getattr(torch.Tensor, name) for name in ("tolist", "numpy", "__array__", "__dlpack__", "__repr__"))
-_ASKED = frozenset(("storage_offset", "data_ptr", "untyped_storage", "storage", ".grad", "._base"))
-"""What an argument may be asked for beside shape, strides, type and numbers: methods and attributes."""
 _TAKE_SHAPES = ("as", "to")
 """Ends of names of functions for which a tensor stands for its shape or type."""
 _SET_GRADIENT = torch.Tensor.grad.__set__  # type: ignore[union-attr]
@@ -61,10 +61,8 @@ class Outside(TorchFunctionMode):
         kwargs = kwargs or {}
         if function == _VERSION:
             self._recorder.refuse("it asks how often a tensor was changed (_version)")
-        if (asked := _name_of(function)) in _ASKED and self._is_given(args[0]):
-            asked = asked.removeprefix(".")
-            self._recorder.refuse(f"it asks an argument for {asked}, which may be another one in the next call")
-        if asked == "untyped_storage":  # also of what was computed: pickle reads its bytes without an operator
+        # Of what was computed, too: pickle reads its bytes without an operator.
+        if _name_of(function) == "untyped_storage":
             self._recorder.refuse(OF_MEMORY)
         if function in _READS:
             self._recorder.refuse(self._recorder.of_number(f"Tensor.{function.__name__}"))
@@ -92,12 +90,31 @@ class Outside(TorchFunctionMode):
         recorder = self._recorder
         known, turn = len(recorder.operations), recorder.turn
         result = function(*args, **kwargs)
+        is_asked = args and isinstance(args[0], torch.Tensor) and self._is_given(args[0])
+        if is_asked and recorder.turn == turn and not recorder.obstacle:
+            self._compare(function, args, kwargs, result)
         if len(recorder.operations) > known and not _name_of(function).endswith(_TAKE_SHAPES):
             for each in tensors_among((*args, *kwargs.values())):
                 is_read = each.is_cpu and not each.is_floating_point() and each.numel() > 0
                 if is_read and recorder.given.get(address_of(each), 0) <= turn:
                     recorder.refuse(recorder.of_number(_name_of(function)))
         return result
+
+    def _compare(self, function: Any, args: Any, kwargs: Any, answer: Any) -> None:
+        """No operator tells what an argument is asked for. Others that a recording would take give the same answer."""
+        if (tensors := list(tensors_among([answer]))) and None not in map(self._recorder.known, tensors):
+            return
+        asked = _name_of(function).removeprefix(".")
+        why = f"it asks an argument for {asked}, which may be another one in the next call"
+        with self._recorder.paused(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                for other in _others_like(args[0]):
+                    found = function(other, *args[1:], **kwargs)
+                    if found is not answer and not (type(found) is type(answer) and bool(found == answer)):
+                        self._recorder.refuse(why)
+            except Exception:
+                self._recorder.refuse(why)
 
     def _taken(self, function: Any, tensor: Any, frame: Any) -> Any:
         called, known = self._recorder.called, len(self._recorder.taken)
@@ -117,6 +134,25 @@ class Outside(TorchFunctionMode):
             "gradients flow into an argument, or into what it was computed from; detach it, or take them with "
             "torch.autograd.grad and return them"
         )
+
+
+def _others_like(tensor: Any) -> list[Any]:
+    """Tensors that are the same in all that a recording compares, and others in the rest: one of its own, and a part of
+    one that autograd has computed."""
+    if not is_ordinary(tensor):
+        return []
+    looks = tensor.shape, tensor.stride()
+    with torch.inference_mode(tensor.is_inference()), torch.enable_grad():
+        alone = torch.empty_strided(*looks, dtype=tensor.dtype, device=tensor.device)
+        room = torch.empty(1 + elements_of(tensor), dtype=tensor.dtype, device=tensor.device)
+        if tensor.requires_grad:  # transforms of torch.func let nobody set that, not even to what it is
+            alone.requires_grad_()
+            room.requires_grad_()
+        part = room.as_strided(*looks, 1)
+        part.grad = torch.empty_like(alone)
+        if tensor.requires_grad:
+            part.retain_grad()
+        return [alone, part]
 
 
 def _name_of(function: Any) -> str:

@@ -193,7 +193,9 @@ class Walk:
         if kind is Kind.OPTIMIZER:
             return self._optimizer(value, path)
         if kind in (Kind.TENSOR, Kind.CONSTANT):
-            return self._fields(value, path)
+            is_of_class = kind is Kind.TENSOR and self._is_narrow
+            own = [Edge(value, "__class__", type(value), type(value).__name__, By.PART)] if is_of_class else []
+            return [*own, *self._fields(value, path)]
         return ()
 
     # ---- code
