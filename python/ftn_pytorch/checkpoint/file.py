@@ -96,9 +96,9 @@ def owner() -> dict[str, Any]:
     return {"job": launcher.job(), RANK_OF_JOB: launcher.launched_rank_and_size()[0]}
 
 
-def resolve(file: str) -> str:
+def resolve(file: str | os.PathLike[str]) -> str:
     """Absolute path of a file or folder; ``%r`` in its name is the rank of this process, links are followed."""
-    if not file.strip():
+    if not os.fspath(file).strip():
         raise FtnPytorchError("FILE", "the name of the checkpoint is empty")
     return os.path.realpath(own_rank.with_rank(file))
 
