@@ -49,8 +49,9 @@ endif()
 message(STATUS "Python ${Python_VERSION}: ${Python_EXECUTABLE}")
 
 if(NOT TARGET pybind11::headers AND NOT FTN_PYTORCH_EXTENSIONS_ONLY)
+  # Not --cmakedir, which quotes a folder for a shell.
   execute_process(
-    COMMAND "${Python_EXECUTABLE}" -m pybind11 --cmakedir
+    COMMAND "${Python_EXECUTABLE}" -c "import pybind11; print(pybind11.get_cmake_dir())"
     OUTPUT_VARIABLE pybind11_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   set(PYBIND11_FINDPYTHON ON)
   find_package(pybind11 2.11 CONFIG QUIET)

@@ -124,7 +124,9 @@ def test_recording_changes_nothing_of_the_call(run, script, tmp_path) -> None:
 
 
 def test_what_cannot_be_replayed_is_told(tmp_path, command) -> None:
-    assert "holds no record.json" in command("check", tmp_path, code=2).stderr
+    assert "holds no record.json, which runs with FTN_PYTORCH_RECORD" in command("check", tmp_path, code=2).stderr
+    (tmp_path / "record.json").write_text("{}")
+    assert "a file in it lacks 'format'" in command("check", tmp_path, code=2).stderr
     (tmp_path / "record.json").write_text('{"format": 99}')
     assert "its format is 99" in command("check", tmp_path, code=2).stderr
 

@@ -183,6 +183,8 @@ def test_sh(block: Block) -> None:
     assert found or dict(re.findall(r"(\w+)=(\w+)", block.text)) == MALLOC
     for words in found:
         check(words, block.page)
+    # that folder may have a space in its name
+    assert not re.search(r'^(?!export )[^"\n]*\$PWD', block.text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

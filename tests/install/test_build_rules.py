@@ -9,8 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
+import pybind11
 import pytest
 from projects import HERE, ROOT, SCRIPT, build, run
 
@@ -94,7 +96,13 @@ def expect_complete(core: Path, build_dir: Path) -> None:
 
 
 def test_libraries_of_a_checkout_are_linked(checkout: Path, linked) -> None:
-    folder = linked(checkout)
+    """With the environment of make first, which lies in the checkout, and so does what the build asks it for."""
+    environment = checkout / ".venv"
+    run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=checkout)
+    packages = next(environment.glob("lib/python*/site-packages"))
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    shutil.copytree(pybind11.__path__[0], packages / "pybind11")
+    folder = linked(checkout, f"-DPython_EXECUTABLE={environment / 'bin' / 'python'}")
     expect_complete(folder / "lib" / "libftn_pytorch.so", folder)
 
 

@@ -123,7 +123,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("values", [VALUES, {**VALUES, **TENSORS}], ids=["numpy", "torch"])
 def test_values_come_back_bit_for_bit(tmp_path, values):
-    path = Checkpoint(values=values).save(str(tmp_path / "values"))
+    path = Checkpoint(values=values).save(tmp_path / "values")
     target = {"old": 1}
     Checkpoint(values=target).restore(path)
     for name in values:

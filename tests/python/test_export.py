@@ -132,6 +132,7 @@ def test_tolerance_can_be_given(command):
         ("net", ["--input", "4x3", "--to", "pt", "--aot"], ("--to pt2",)),
         ("net", ["--input", "4x3", "--to", "pt2", "--trace"], ("--to pt",)),
         ("net", ["--input", "4x3", "--to", "onnx", "--trainable"], ("--to pt",)),
+        ("net", ["--input", "4x3", "--to", "pt", "--tolerance", "nan"], ("--tolerance nan", "from 0 on")),
         ("net", ["--input", "4x3", "--to", "pt", "--output", "nowhere/net.pt"], ("there is no folder", "nowhere")),
         ("branch", ["--input", "4x3", "--to", "pt2"], ("torch cannot export this module to pt2",)),
     ],

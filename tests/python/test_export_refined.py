@@ -33,6 +33,7 @@ SCRIPT = """
 """
 OPTIONS = ("--to", "recording", "--input", "8x3", "--output", "net.ftr")
 TARGET = ("--target", "8x1")
+FORWARD = "ftn_pytorch_forward cannot be called with inputs"
 
 
 @pytest.fixture
@@ -84,6 +85,22 @@ def test_a_file_that_is_not_equal_leaves_the_older_one(command, tmp_path, monkey
 def test_what_is_no_such_function(command, source, options, text):
     code, told = command(source, *options)
     assert code == 2 and text in told
+
+
+@pytest.mark.parametrize(
+    "was, becomes, text",
+    [
+        ("Linear(3, 1)", "Linear(4, 1)", f"{FORWARD} 8x3: RuntimeError: mat1"),
+        ("net(x), heating", "nothing(x), heating", "refine cannot be called with inputs 8x3, 8x1: NameError"),
+        ("return net(x)", "return net(x.view(8, 3))", f"{FORWARD} 9x3 (for one batch size alone: --batch 8): Runtime"),
+    ],
+)
+def test_what_the_script_raises_is_told_with_the_inputs(command, write, tmp_path, was, becomes, text):
+    write("other.py", SCRIPT.replace("target", "heating").replace(was, becomes))
+    code, told = command("other.py:refine", *TARGET)
+    assert code == 2 and f"export: FTN_PYTORCH_ERR_ARGUMENT: {text}" in told, told
+    assert 'other.py", line' in told and "export_recording.py" not in told
+    assert not [name for name in os.listdir(tmp_path) if "net" in name]
 
 
 def test_numbers_that_depend_on_the_gradient_mode_are_told(command, write):

@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import signal
+from pathlib import Path
 
 import pytest
 import torch
@@ -32,7 +33,7 @@ def written(path, steps, **values):
 
 
 def test_rows(path):
-    log = Log(path)
+    log = Log(Path(path))
     log.write(1, loss=torch.tensor(0.5), lr=1e-3, count=7)
     log.write(2, loss=float("nan"), lr=torch.tensor(0.1, dtype=torch.float64), count=torch.tensor(8))
     log.flush()

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
-from ftn_pytorch.kit import Replay
+from ftn_pytorch.kit import NStep, Replay, Rollout
 
 
 def rows(first, last):
@@ -181,6 +181,12 @@ def test_what_makes_no_sense_is_refused(fails):
         replay[4]
 
 
+@pytest.mark.parametrize("part", [lambda: Replay(1e5), lambda: NStep(2.5), lambda: Rollout("3")])
+def test_a_number_of_samples_or_steps_is_whole(part, fails):
+    with fails("ARGUMENT", "whole number"):
+        part()
+
+
 @pytest.mark.parametrize("row", [-1, 4, 9, 10])
 def test_rows_that_are_not_there_are_refused(row, fails):
     """There is memory behind the last sample, with anything in it."""
@@ -203,6 +209,13 @@ def test_errors_that_are_not_those_of_the_rows_are_refused(fails):
         replay.prioritise(torch.arange(2), torch.tensor([1.0, float("nan")]))
     replay.prioritise(torch.arange(0), torch.ones(0))
     assert torch.equal(replay.weights(torch.arange(4)), torch.ones(4).double())
+
+
+def test_rows_and_errors_may_be_lists_and_arrays():
+    replay = Replay(10, "prioritised", exponent=1.0)
+    replay.add(*rows(0, 2))
+    replay.prioritise([0, 1], np.array([1.0, 4.0]))
+    torch.testing.assert_close(replay.weights([0, 1]), torch.tensor([1, 0.25]).double(), atol=1e-5, rtol=0)
 
 
 STATES = [
@@ -272,7 +285,7 @@ def test_samples_are_exported_oldest_first(ending, tmp_path):
     replay = Replay(10, held_out=0.5)
     for call in range(8):
         replay.add(*rows(3 * call, 3 * call + 3))
-    path = str(tmp_path / f"samples.{ending}")
+    path = tmp_path / f"samples.{ending}"
     replay.export(path, ["x", "target"])
     with np.load(path) if ending == "npz" else h5py.File(path) as file:
         assert sorted(file) == ["held_out_target", "held_out_x", "target", "x"]
@@ -289,6 +302,9 @@ def test_an_export_that_fails_says_why(tmp_path, fails, monkeypatch):
         replay.export(str(tmp_path / "samples.csv"))
     with fails("ARGUMENT", "1 names for 2"):
         replay.export(str(tmp_path / "samples.npz"), ["x"])
+    for names in (["x", "x"], ["x", "held_out_x"]):
+        with fails("ARGUMENT", ", ".join(names), "two mean one array"):
+            replay.export(str(tmp_path / "samples.npz"), names)
     with fails("FILE", "nowhere"):
         replay.export(str(tmp_path / "nowhere" / "samples.npz"))
     with fails("FILE", "nowhere", "another folder"):

@@ -74,7 +74,7 @@ class Checkpoint:
         self._objects = dict(objects)
         return self
 
-    def save(self, path: str, *, step: int | None = None) -> str:
+    def save(self, path: str | os.PathLike[str], *, step: int | None = None) -> str:
         """Write one file, in place of an older one of that name; returns its absolute path.
 
         FILE if it cannot be written (the old one stays), LOCKED if another process is writing it, or if another rank of
@@ -87,7 +87,7 @@ class Checkpoint:
             self._write(target, step)
         return target
 
-    def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:
+    def write(self, path: str | os.PathLike[str], *, keep: int = 3, step: int | None = None) -> str:
         """Write the next file of a folder and keep the newest ``keep`` of them; returns its absolute path.
 
         ``step`` names the file and orders the files; by default one more than the last. The folder is made if it is
@@ -99,7 +99,7 @@ class Checkpoint:
         with fair_lock.lock():
             return self._session.write(file.resolve(path), keep, step, self._write_alone)
 
-    def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
+    def restore(self, path: str | os.PathLike[str], *, step: int | None = None, fallback: bool = False) -> int | None:
         """Put back what a file holds, or the newest file of a folder; returns its step.
 
         ``step`` asks for that one, also of a file. With ``fallback`` a file that is damaged or foreign is passed over,
@@ -109,7 +109,7 @@ class Checkpoint:
         place = file.resolve(path)
         if not os.path.exists(place):
             folder.prepare(place)
-            has_first = "%r" in path and os.path.exists(path.replace("%r", "0"))
+            has_first = "%r" in str(path) and os.path.exists(str(path).replace("%r", "0"))
             advice = ". Its state may be in a file that ranks of a node share: load with communicator=" * has_first
             raise FtnPytorchError("NO_CHECKPOINT", f"{place} does not exist, so there is nothing to restore{advice}")
         with fair_lock.lock():
@@ -124,7 +124,7 @@ class Checkpoint:
             return entry.step
 
     @staticmethod
-    def read(path: str) -> dict[str, Any]:
+    def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         """What a file, or the newest of a folder, says of itself, and ``objects``, ``config`` and ``random`` in it.
 
         Objects are given as the states that they had. A file of a script with hooks of its own holds the first only.

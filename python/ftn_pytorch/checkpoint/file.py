@@ -122,9 +122,9 @@ def owner_in(path: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def resolve(file: str) -> str:
+def resolve(file: str | os.PathLike[str]) -> str:
     """Absolute path of a file or folder; ``%r`` in its name is the rank of this process, links are followed."""
-    if not file.strip():
+    if not os.fspath(file).strip():
         raise FtnPytorchError("FILE", "the name of the checkpoint is empty")
     return os.path.realpath(own_rank.with_rank(file))
 

@@ -76,7 +76,8 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
             )
         return _HookedCheckpoint(self, save, restore)
 
-    def write(self, path: str, *, keep: int = 3, step: int | None = None) -> str:
+    def write(self, path: str | os.PathLike[str], *, keep: int = 3, step: int | None = None) -> str:
+        path = os.fspath(path)
         ours, names = self._communicator, shared.declared(self._namespace, self._script)
         if ours is None or "%r" not in path or not names:
             return super().write(path, keep=keep, step=step)

@@ -29,7 +29,8 @@ class RanksCheckpoint(Checkpoint):
     # Whose ranks these are, set for scripts that were loaded with it.
     _communicator: Communicator | None = None
 
-    def restore(self, path: str, *, step: int | None = None, fallback: bool = False) -> int | None:
+    def restore(self, path: str | os.PathLike[str], *, step: int | None = None, fallback: bool = False) -> int | None:
+        path = os.fspath(path)
         if self._communicator is None or "%r" not in path or os.path.isfile(path.replace("%r", "0")):
             return super().restore(path, step=step, fallback=fallback)
         entry = restore(self, self._communicator, path, step, fallback)

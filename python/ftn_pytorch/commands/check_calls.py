@@ -28,7 +28,8 @@ def run(chosen: Namespace) -> int:
     try:
         return RecordedCalls(Path(chosen.file), chosen.script).run(chosen.call, chosen.alone, chosen.pdb)
     except (OSError, ValueError, KeyError) as failure:
-        raise FtnPytorchError("FILE", f"{chosen.file} cannot be replayed: {failure}") from failure
+        reason = f"a file in it lacks {failure}" if isinstance(failure, KeyError) else failure
+        raise FtnPytorchError("FILE", f"{chosen.file} cannot be replayed: {reason}") from failure
 
 
 class RecordedCalls:
@@ -38,7 +39,8 @@ class RecordedCalls:
         self._folder = folder.resolve()
         if not (self._folder / "record.json").is_file():
             ranks = ", ".join(sorted(path.name for path in folder.glob("rank-*")))
-            raise ValueError(f"it holds no record.json{f'; name one of its folders {ranks}' * bool(ranks)}")
+            advice = f"; name one of its folders {ranks}" if ranks else ", which runs with FTN_PYTORCH_RECORD write"
+            raise ValueError(f"it holds no record.json{advice}")
         self._facts = CallReader(self._folder, "record").facts
         if self._facts["format"] != call_recorder.FORMAT:
             found = self._facts["format"]

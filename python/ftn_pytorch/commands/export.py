@@ -9,6 +9,7 @@ import copy
 import inspect
 import io
 import logging
+import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -107,6 +108,8 @@ def run(chosen: argparse.Namespace) -> int:
         raise FtnPytorchError("ARGUMENT", "--dynamic-batch: no --input has an axis, whose size could be open")
     if chosen.dtype not in (None, *_REALS):
         raise FtnPytorchError("ARGUMENT", f"--dtype {chosen.dtype}: there are {', '.join(_REALS)}")
+    if chosen.tolerance is not None and not 0 <= chosen.tolerance < math.inf:
+        raise FtnPytorchError("ARGUMENT", f"--tolerance {chosen.tolerance}: give a number from 0 on")
     if chosen.to not in _WHOLE and (chosen.target or chosen.batch):
         raise FtnPytorchError(
             "ARGUMENT", "--target and --batch are for recordings: add --to recording or --to compiled"
@@ -132,14 +135,9 @@ def run(chosen: argparse.Namespace) -> int:
             parameter.requires_grad_(False)
     torch.manual_seed(0)
     examples = [spec.example(torch) for spec in specs]
-    try:
+    with export_check.tried("the module", examples):
         for each in references:
             each(examples)
-    except Exception as failure:
-        given = ", ".join(chosen.input)
-        raise FtnPytorchError(
-            "ARGUMENT", f"the module cannot be called with inputs {given}: {message(failure)}"
-        ) from failure
     comparison = export_check.Check(torch, references, specs, chosen.tolerance)
 
     def is_right(part: str) -> bool:

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..checkpoint import file
-from ..errors import summary
+from ..errors import FtnPytorchError, is_of_memory, report, summary
 from ..opening import open_runner
 from ..script import results
 from ..script.conventions import FORWARD
@@ -39,6 +40,20 @@ def kept_if(output: str, make: Callable[[str], bool]) -> int:
         print(f"{output} was not written: {state}", file=sys.stderr)
         return 1
     return 0
+
+
+@contextlib.contextmanager
+def tried(called: str, given: Sequence[Any], advice: str = "") -> Iterator[None]:
+    """A body that makes the first call, with what the command has made of its options: ARGUMENT for what it raises."""
+    try:
+        yield
+    except Exception as failure:
+        if isinstance(failure, FtnPytorchError) or is_of_memory(failure):
+            raise
+        texts = ["x".join(map(str, each.shape)) or "scalar" if hasattr(each, "shape") else str(each) for each in given]
+        raise FtnPytorchError(
+            "ARGUMENT", f"{called} cannot be called with inputs {', '.join(texts)}{advice}: {report(failure)}"
+        ) from failure
 
 
 @dataclass

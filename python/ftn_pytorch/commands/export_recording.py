@@ -155,6 +155,8 @@ class _Export:
         """All recordings that calls from the present state lead to, the first one first: calls that follow one another,
         and in turn with these the first one again and again, which may go another way."""
         found: list[Tape] = []
+        is_first = size in (*self._sizes, self._any[0])
+        advice = "" if is_first else f" (for one batch size alone: --batch {self._any[0]})"
         function.recording.reset()  # type: ignore[attr-defined]
         for number in range(_PASSES):
             before = len(found)
@@ -163,7 +165,8 @@ class _Export:
                 for _ in range(_CALLS):
                     if number % 2:
                         self._before.put_back()
-                    function(*self._examples(name, size))
+                    with export_check.tried(self._names[name], given := self._examples(name, size), advice):
+                        function(*given)
                     ready = function.recording.tapes()  # type: ignore[attr-defined]
                     found += [tape for tape in ready if not any(tape is each for each in found)]
             for tape in found[before:]:

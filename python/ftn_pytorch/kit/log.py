@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import operator
+import os
 import sys
 import time
 import weakref
@@ -43,13 +44,14 @@ class Log:
 
     def __init__(
         self,
-        path: str | None = None,
+        path: str | os.PathLike[str] | None = None,
         *,
         console: float | None = None,
         last: int | None = None,
         over_ranks: bool | None = None,
         **also: Any,
     ) -> None:
+        path = None if path is None else os.fspath(path)
         if over_ranks and path is not None and "%r" in path:
             raise FtnPytorchError("ARGUMENT", f"Log: over_ranks=True writes one file, and {path} has one for each rank")
         # A rank that writes what all have is silent but for rank 0. What is loaded for a node has no rank yet.

@@ -25,9 +25,10 @@ class NStep:
     """
 
     def __init__(self, n: int, gamma: float = 0.99) -> None:
-        if n < 1 or not 0 <= gamma <= 1:
+        if not hasattr(n, "__index__") or n < 1 or not 0 <= gamma <= 1:
             raise FtnPytorchError(
-                "ARGUMENT", f"NStep: n is {n} and gamma {gamma}, they must be at least 1, and in [0, 1]"
+                "ARGUMENT",
+                f"NStep: n is {n} and gamma {gamma}, they must be a whole number of at least 1, and in [0, 1]",
             )
         self.n, self.gamma = n, gamma
         self._steps = 0

@@ -72,10 +72,11 @@ class Replay(Dataset):
     ) -> None:
         if kind not in _KINDS:
             raise FtnPytorchError("ARGUMENT", f"Replay: kind is {kind!r}, it must be one of {', '.join(_KINDS)}")
-        if capacity < 1 or not 0 <= held_out < 1:
+        if not hasattr(capacity, "__index__") or capacity < 1 or not 0 <= held_out < 1:
             raise FtnPytorchError(
                 "ARGUMENT",
-                f"Replay: capacity is {capacity} and held_out {held_out}, they must be at least 1, and in [0, 1)",
+                f"Replay: capacity is {capacity} and held_out {held_out}, they must be a whole number of at least 1, "
+                "and in [0, 1)",
             )
         self.capacity, self.kind, self.exponent = capacity, kind, exponent
         self.seen = 0
@@ -161,6 +162,7 @@ class Replay(Dataset):
         SHAPE if there are not as many, ARGUMENT if not finite, IndexError for rows that are not there.
         """
         priorities = self._prioritised()
+        rows, errors = as_tensor(rows), as_tensor(errors)
         if rows.ndim != 1 or rows.shape != errors.shape:
             raise FtnPytorchError(
                 "SHAPE", f"Replay: prioritise got rows {tuple(rows.shape)} and errors {tuple(errors.shape)}, not (n,)"
@@ -181,12 +183,13 @@ class Replay(Dataset):
         IndexError for rows that are not there.
         """
         priorities = self._prioritised()
+        rows = as_tensor(rows)
         self._check_rows(rows)
         weights = (priorities.of(rows) / priorities.total() * self._filled()) ** -beta
         return weights / weights.max()
 
     @_alone
-    def export(self, path: str, names: Sequence[str] | None = None) -> None:
+    def export(self, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
         """Write all samples, those of a ring oldest first, as ``x0``, ``x1`` ... or ``names``, to NPZ or HDF5.
 
         Those held out come as ``held_out_x0`` and so on. "%r" in ``path`` is the rank. ARGUMENT for another ending or
@@ -196,6 +199,8 @@ class Replay(Dataset):
         names = [f"x{index}" for index in range(len(self._columns))] if names is None else names
         if len(names) != len(self._columns):
             raise FtnPytorchError("ARGUMENT", f"Replay: {len(names)} names for {len(self._columns)} arrays")
+        if len({each for name in names for each in (name, storage.HELD_OUT + name)}) < 2 * len(names):
+            raise FtnPytorchError("ARGUMENT", f"Replay: of the names {', '.join(names)} two mean one array of the file")
         arrays = dict(zip(names, self._ordered()))
         if self.held_out is not None:
             arrays |= {storage.HELD_OUT + name: each for name, each in zip(names, self.held_out._ordered())}

@@ -24,10 +24,11 @@ class Rollout:
     """
 
     def __init__(self, steps: int, gamma: float = 0.99, lam: float = 0.95) -> None:
-        if steps < 1 or not 0 <= gamma <= 1 or not 0 <= lam <= 1:
+        if not hasattr(steps, "__index__") or steps < 1 or not 0 <= gamma <= 1 or not 0 <= lam <= 1:
             raise FtnPytorchError(
                 "ARGUMENT",
-                f"Rollout: steps is {steps}, gamma {gamma} and lam {lam}, they must be at least 1, and in [0, 1]",
+                f"Rollout: steps is {steps}, gamma {gamma} and lam {lam}, they must be a whole number of at "
+                "least 1, and in [0, 1]",
             )
         self.steps, self.gamma, self.lam = steps, gamma, lam
         self._filled = 0

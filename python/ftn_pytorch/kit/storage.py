@@ -76,7 +76,7 @@ def _narrower(given: torch.dtype, kept: torch.dtype) -> Any:
     return None if limits.min <= own.min and own.max <= limits.max else limits
 
 
-def export(path: str, arrays: Mapping[str, torch.Tensor]) -> None:
+def export(path: str | os.PathLike[str], arrays: Mapping[str, torch.Tensor]) -> None:
     """Write arrays by name, as NPZ or HDF5 by the ending of ``path``, completely or not at all; "%r" is the rank.
 
     Types that NumPy does not have, such as bfloat16, are written as float32, in which all their numbers are. In a job
@@ -101,7 +101,7 @@ def _in_numpy(array: torch.Tensor) -> Any:
         return array.to(torch.complex64 if array.is_complex() else torch.float32).numpy()
 
 
-def load(path: str) -> dict[str, torch.Tensor]:
+def load(path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:
     """The arrays by name of what ``export`` has written. ARGUMENT for another ending, IMPORT without h5py, FILE."""
     try:
         return {name: torch.from_numpy(each) for name, each in (_read_npz if _is_npz(path) else _read_hdf5)(path)}
@@ -109,21 +109,21 @@ def load(path: str) -> dict[str, torch.Tensor]:
         raise FtnPytorchError("FILE", f"{path} cannot be read: {failure}") from failure
 
 
-def _is_npz(path: str) -> bool:
+def _is_npz(path: str | os.PathLike[str]) -> bool:
     ending = os.path.splitext(path)[1].lower()
     if ending not in (".npz", ".h5", ".hdf5"):
         raise FtnPytorchError("ARGUMENT", f"{path} must end with .npz, .h5 or .hdf5, which says what it is")
     return ending == ".npz"
 
 
-def _read_npz(path: str) -> Iterator[tuple[str, Any]]:
+def _read_npz(path: str | os.PathLike[str]) -> Iterator[tuple[str, Any]]:
     import numpy
 
     with numpy.load(path) as arrays:
         yield from arrays.items()
 
 
-def _read_hdf5(path: str) -> Iterator[tuple[str, Any]]:
+def _read_hdf5(path: str | os.PathLike[str]) -> Iterator[tuple[str, Any]]:
     with _h5py().File(path, "r") as there:
         yield from ((name, each[()]) for name, each in there.items())
 

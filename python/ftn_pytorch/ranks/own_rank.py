@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -45,8 +46,9 @@ def is_known() -> bool:
     return found is None or found.is_ranked
 
 
-def with_rank(name: str) -> str:
+def with_rank(name: str | os.PathLike[str]) -> str:
     """Name of a file or folder in which ``%r`` is ``rank``."""
+    name = os.fspath(name)
     return name.replace("%r", str(rank())) if "%r" in name else name
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 import torch
@@ -129,7 +130,7 @@ class SavedRecording(Checkpoint):
         self._held.write(target, True, None)
         return target
 
-    def save(self, path: str, *, step: int | None = None) -> str:
+    def save(self, path: str | os.PathLike[str], *, step: int | None = None) -> str:
         target = file.resolve(path)
         if not trial.is_on():
             with fair_lock.lock():
