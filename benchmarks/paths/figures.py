@@ -34,8 +34,6 @@ STYLES = {
     "python-onnx": ("#999999", ">", "--"),
     "libtorch": ("#0F2566", "h", "-."),
     "ftorch": ("#B266FF", "*", "-."),
-    "pytorch-fortran": ("#8C5B80", "d", "-."),
-    "pytorch-fortran-script": ("#403529", ".", "-."),
 }
 # The lines of a picture: what a reader chooses among. The tables have all.
 SHOWN = ("python", "script", "recorded", "recording", "direct", "onnx", "ftorch")
