@@ -26,7 +26,7 @@ from harness import machine
 from harness.turns import FULL, QUICK
 
 from .measure import Outcome, Setting, measure_case, measure_starts
-from .plan import CASES, COMPILED_CASES, COMPILED_PATHS, FILES, PATHS, PEERS
+from .plan import CASES, COMPILED_CASES, COMPILED_PATHS, FILES, PATHS, PEERS, SUFFIXES
 from .report import markdown
 
 __all__ = ["draw", "markdown", "measure", "options"]
@@ -65,7 +65,7 @@ def measure(chosen: argparse.Namespace, keep: Callable[[dict[str, Any]], None]) 
         "TORCHINDUCTOR_CACHE_DIR": str(driver.parents[1] / "inductor"),
     }
     with machine.described() as found:
-        write_models(models, sizes, chosen.quick, environment["BENCH_PACKAGE"])
+        write_models(models, sizes, formats_of(chosen), environment["BENCH_PACKAGE"])
         manifest = json.loads((models / "manifest.json").read_text())
         setting = Setting(driver, HERE, models, machine.last_core(), manifest, environment)
         for path in chosen.path or PATHS:
@@ -121,17 +121,21 @@ def files_of(setting: Setting, sizes: dict[str, tuple[int, ...]]) -> list[dict[s
     ]
 
 
-def write_models(folder: Path, sizes: dict[str, tuple[int, ...]], quick: bool, package: str) -> None:
-    """The files that are missing; a quick run does without what takes minutes to compile, unless it is there.
+def formats_of(chosen: argparse.Namespace) -> list[str]:
+    """What the chosen paths load, and the checkpoint; a quick run does without what takes minutes to compile, unless it
+    is there."""
+    wanted = {"ckpt", *(SUFFIXES.get(path) for path in chosen.path or PATHS)}
+    return [suffix for suffix in FILES if suffix in wanted and not (chosen.quick and suffix.endswith("pt2"))]
 
-    An exporter that ends its process leaves sizes without a problem: they become lines of the result.
-    """
+
+def write_models(folder: Path, sizes: dict[str, tuple[int, ...]], formats: list[str], package: str) -> None:
+    """The files that are missing. An exporter that ends its process leaves sizes without a problem: they become lines
+    of the result."""
     # code computes with one thread, as it is measured
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "BENCH_PACKAGE": package}
     for case, some in sizes.items():
         command = [sys.executable, str(HERE.parent / "models.py"), str(folder), "--case", case]
         for size in some:
             command += ["--size", str(size)]
-        if quick:
-            command += ["--formats", "pt,onnx,ftr,ckpt"]
+        command += ["--formats", ",".join(formats)]
         subprocess.run(command, stdout=sys.stderr, check=False, env=environment)

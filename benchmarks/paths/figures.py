@@ -34,10 +34,9 @@ STYLES = {
     "python-onnx": ("#999999", ">", "--"),
     "libtorch": ("#0F2566", "h", "-."),
     "ftorch": ("#B266FF", "*", "-."),
-    "pytorch-fortran": ("#8C5B80", "d", "-."),
-    "pytorch-fortran-script": ("#403529", ".", "-."),
 }
-# The lines of a picture: what a reader chooses among. The tables have all.
+# The lines of a picture of many paths: what a reader chooses among. The tables have all.
+MANY = 8
 SHOWN = ("python", "script", "recorded", "recording", "direct", "onnx", "ftorch")
 # Bars of several cases in one picture.
 GROUPS = {
@@ -78,7 +77,7 @@ def _lines(case: str, rows: Sequence[Mapping[str, Any]], file: Path) -> list[Pat
     )
     sizes = sorted({row["size"] for row in rows})
     measured = {row["path"] for row in rows}
-    shown = [path for path in SHOWN if path in measured]
+    shown = [path for path in (SHOWN if len(measured) > MANY else PATHS) if path in measured]
     rows = [row for row in rows if row["path"] in shown]
     times = {(row["path"], row["size"]): row["call_us"]["min"] for row in rows}
     ratios = {(path, size): value / times[FLOOR, size] for (path, size), value in times.items()

@@ -18,7 +18,7 @@ from harness.turns import Effort
 from harness.worker import Unavailable, Worker, numbers
 
 from .memory import Memory, memory_of
-from .plan import FLOOR, IN_PYTHON, LIBRARIES, PATHS, PEERS, SUFFIXES
+from .plan import FLOOR, IN_PYTHON, PATHS, PEERS, SUFFIXES
 
 
 @functools.cache
@@ -50,18 +50,18 @@ class Setting:
 
     def driver_of(self, path: str) -> Path:
         """The program with a path of a library of others."""
-        return Path(f"{self.driver}_{PEERS[path]}")
+        return Path(f"{self.driver}_{path}")
 
     def library(self, path: str) -> str | None:
         """The file of that library that the program is linked with; None if there is none."""
-        return linked_file(self.driver_of(path), LIBRARIES[PEERS[path]])
+        return linked_file(self.driver_of(path), PEERS[path])
 
     def refusal(self, case: str, path: str, size: int) -> str | None:
         """Why a path cannot run this, known before it is tried."""
         if path in PEERS and not self.driver_of(path).is_file():
             return f"the benchmark was built without {PATHS[path]}"
         if path in PEERS and not self.library(path):
-            driver, library = self.driver_of(path).name, LIBRARIES[PEERS[path]]
+            driver, library = self.driver_of(path).name, PEERS[path]
             return f"{driver} is not linked with {library}, so another library would be measured: build it again"
         problem = self.manifest["problems"].get(f"{case}_{size}")
         if problem is None:

@@ -25,29 +25,20 @@ PATHS = {
     "python-onnx": "ONNX Runtime in Python",
     "libtorch": "libtorch by hand",
     "ftorch": "FTorch",
-    "pytorch-fortran": "pytorch-fortran, TorchScript",
-    "pytorch-fortran-script": "pytorch-fortran, script",
 }
 # What compiled steps are compared with, where they pay
 COMPILED_PATHS = ("python", "python-recorded", "recording", "python-code", "package", "python-compile", "pt2", "ftorch")
 COMPILED_CASES = ("train_step", "mlp", "cgdrag", "unet")
 IN_PYTHON = ("python", "python-recorded", "python-code", "python-compile", "python-onnx")
-# Paths of libraries of others, and what the name of the driver of each library ends with.
-PEERS = {
-    "libtorch": "libtorch",
-    "ftorch": "ftorch",
-    "pytorch-fortran": "pytorch_fortran",
-    "pytorch-fortran-script": "pytorch_fortran",
-}
-# What the driver of each library must be linked with. Another library can have modules of the same names: this one has.
-LIBRARIES = {"libtorch": "libtorch_cpu.so", "ftorch": "libftorch.so", "pytorch_fortran": "libpytorch_proxy.so"}
+# Paths of libraries of others, and what the driver of each must be linked with. Another library can have modules of the
+# same names: this one has.
+PEERS = {"libtorch": "libtorch_cpu.so", "ftorch": "libftorch.so"}
 # The file that a path needs.
 SUFFIXES = {
     "torchscript": "pt",
     "direct": "pt",
     "libtorch": "pt",
     "ftorch": "pt",
-    "pytorch-fortran": "pt",
     "recording": "ftr",
     "package": "code.pt2",
     "pt2": "pt2",
@@ -85,4 +76,3 @@ CASES = {
     "train_step": CasePlan((32, 1024), "batch", "Step of Adam, network 16-64-64-4", 32),
     "train_polynomial": CasePlan((1024,), "batch", "Step of gradient descent, network 1-32-32-1", 1024),
 }
-

@@ -18,7 +18,7 @@ program assimilation
 
    call get_command_argument(1, script)
    if (script == "") script = "error_model.py"
-   call seed()
+   call random_init(repeatable=.true., image_distinct=.false.)
    call network%load(script)
    call learn_what_is_missing()
    call run_truth()
@@ -31,15 +31,6 @@ program assimilation
    if (.not. holds) error stop "the analysis is not as good as it should be"
 
 contains
-
-   subroutine seed()
-      integer, allocatable :: values(:)
-      integer :: count, i
-
-      call random_seed(size=count)
-      values = [(1234 + 77*i, i=1, count)]
-      call random_seed(put=values)
-   end subroutine seed
 
    !> Normally distributed numbers
    subroutine normal(x)

@@ -22,35 +22,23 @@ contains
       !> (nx, ny): what the flux between coarse cells lacks of the vorticity's convergence, 1/s2
       real(wp), allocatable, intent(out) :: missed(:, :)
 
-      real(wp), allocatable :: u(:, :), v(:, :), z(:, :), flux_x(:, :), flux_y(:, :)
+      !> Vorticity at the corners of cells, and fluxes of it through their faces
+      real(wp), allocatable :: z(:, :), flux_x(:, :), flux_y(:, :)
       integer :: nx, ny, i, j
 
       nx = domain%factor*domain%nx
       ny = domain%factor*domain%ny
-      allocate (u(nx, ny), v(nx, ny), z(nx, ny))
-      allocate (flux_x(0:nx, ny), flux_y(nx, 0:ny))
-      do j = 1, ny
-         do i = 1, nx
-            u(i, j) = (fine%u(i, j) + fine%u(i - 1, j))/2
-            v(i, j) = (fine%v(i, j) + fine%v(i, j - 1))/2
-            z(i, j) = (fine%vorticity(i, j) + fine%vorticity(i - 1, j) + &
-               fine%vorticity(i, j - 1) + fine%vorticity(i - 1, j - 1))/4
-         end do
-      end do
-      do j = 1, ny
-         do i = 0, nx
-            flux_x(i, j) = fine%u(i, j)*(fine%vorticity(i, j) + fine%vorticity(i, j - 1))/2
-         end do
-      end do
+      allocate (z(0:nx, 0:ny), flux_x(0:nx, ny), flux_y(nx, 0:ny), seen(domain%nx, domain%ny, 3))
       do j = 0, ny
-         do i = 1, nx
-            flux_y(i, j) = fine%v(i, j)*(fine%vorticity(i, j) + fine%vorticity(i - 1, j))/2
-         end do
+         z(:, j) = [(fine%vorticity(i, j), i=0, nx)]
       end do
-      allocate (seen(domain%nx, domain%ny, 3))
-      seen(:, :, 1) = box_average(u)
-      seen(:, :, 2) = box_average(v)
-      seen(:, :, 3) = box_average(z)
+      associate (u => fine%u(0:nx, 1:ny), v => fine%v(1:nx, 0:ny))
+         seen(:, :, 1) = box_average((u(2:, :) + u(:nx, :))/2)
+         seen(:, :, 2) = box_average((v(:, 2:) + v(:, :ny))/2)
+         flux_x = u*(z(:, 1:) + z(:, :ny - 1))/2
+         flux_y = v*(z(1:, :) + z(:nx - 1, :))/2
+      end associate
+      seen(:, :, 3) = box_average((z(1:, 1:) + z(:nx - 1, 1:) + z(1:, :ny - 1) + z(:nx - 1, :ny - 1))/4)
       missed = -box_average((flux_x(1:, :) - flux_x(:nx - 1, :) + flux_y(:, 1:) - flux_y(:, :ny - 1))/dx) + &
          convergence_of_coarse(seen)
 

@@ -96,9 +96,7 @@ contains
       integer :: part
 
       allocate (du, dv, dh, mold=self%u)
-      stage%u = self%u
-      stage%v = self%v
-      stage%h = self%h
+      stage = water(self%u, self%v, self%h)
       do part = 3, 1, -1
          call tendencies(stage, du, dv, dh)
          stage%u = self%u + dt/part*du

@@ -52,8 +52,7 @@ contains
       end do
 
       call model%start(nslow, nfast, forcing, spin_up=20.0_dp, dt=full_dt)
-      print "(a)", "   time    F   Adam step     loss   share of time   held-out R2", &
-         "                                      in Python     of each seed"
+      print "(a)", "   time    F   Adam step     loss   held-out R2 of each seed"
       call past%begin(closures=size(nets), networks=size(nets))
       call past%learn(model, all(fits + 1:), nets, windows_per_line=5, fit=fit)
       do i = 1, fits

@@ -48,8 +48,8 @@ contains
 
       call model%start(nslow, nfast, forcing_before, spin_up=20.0_dp, dt=full_dt)
       call past%begin(closures=size(all), networks=1)
-      print "(a)", "   time    F   Adam step     loss   share of time   held-out R2", &
-         "                                      in Python     learning  frozen  linear  degree 4  five inputs"
+      print "(a)", "   time    F   Adam step     loss   held-out R2", &
+         "                                      learning  frozen  linear  degree 4  five inputs"
       call past%learn(model, all(:learning), nets(:learning), windows_per_line, learned, fit)
       do i = linear, quartic_all
          call fit(i)%solve()

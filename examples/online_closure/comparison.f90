@@ -3,9 +3,8 @@
 module comparison
    use closures, only: closure, closure_pointer
    use ftn_pytorch, only: torch_in
-   use lorenz96, only: dp
+   use lorenz96, only: dp, slow_tendency
    use picture, only: keep
-   use reduced_model, only: advance_ensemble
    use settings, only: interval, reduced_dt, reduced_steps
    use statistics, only: mean, variance, standard_error, valid_times
    implicit none
@@ -31,39 +30,20 @@ contains
       !> Valid time of each forecast, (members, closures)
       real(dp), allocatable, intent(out) :: valid(:, :)
 
-      real(dp), allocatable :: x(:, :, :), error(:, :, :), shown_network(:, :), shown_truth(:, :)
+      real(dp), allocatable :: error(:, :, :)
       real(dp) :: limit
-      integer :: starts(members), i, shown
+      integer :: starts(members), i
 
       starts = [(1 + (i - 1)*spacing, i=1, members)]
       limit = sqrt(variance(reshape(truth, [size(truth)])))/2
-      allocate (x(size(truth, 1), members, 0:leads), error(members, leads, size(all)), valid(members, size(all)))
+      allocate (error(members, leads, size(all)), valid(members, size(all)))
       do i = 1, size(all)
-         call run_forecasts(all(i)%p, forcing, truth, starts, x, error(:, :, i))
+         call run_forecasts(all(i)%p, forcing, truth, starts, error(:, :, i))
          valid(:, i) = valid_times(error(:, :, i), limit, interval)
       end do
-
-      ! Shown is neither the best nor the worst forecast of the last network, but the one in the middle
-      shown = middle(valid(:, size(all)))
-      allocate (shown_network, source=x(:, shown, :))
-      allocate (shown_truth, source=truth(:, starts(shown):starts(shown) + leads))
-      call keep([torch_in("shown_network", shown_network), torch_in("shown_truth", shown_truth), &
-                 torch_in("shown_valid", valid(shown, size(all))), torch_in("error", error), &
-                 torch_in("valid", valid), torch_in("limit", limit), torch_in("fits", fits), &
+      call keep([torch_in("error", error), torch_in("valid", valid), torch_in("limit", limit), torch_in("fits", fits), &
                  torch_in("interval", interval)])
    end subroutine compare_forecasts
-
-   !> Position of a median
-   pure integer function middle(values)
-      real(dp), intent(in) :: values(:)
-
-      integer :: i
-
-      middle = 1
-      do i = 1, size(values)
-         if (count(values < values(i)) <= size(values)/2 .and. count(values <= values(i)) > size(values)/2) middle = i
-      end do
-   end function middle
 
    subroutine print_scores(all, fits, r2, valid)
       type(closure_pointer), intent(in) :: all(:)
@@ -87,23 +67,52 @@ contains
    end subroutine print_scores
 
    !> Start the reduced model from states of the full one and compare the two
-   subroutine run_forecasts(subgrid, forcing, truth, starts, x, error)
+   subroutine run_forecasts(subgrid, forcing, truth, starts, error)
       class(closure), intent(inout) :: subgrid
       real(dp), intent(in) :: forcing
       !> Slow variables of the full model, (nslow, samples), and the samples to start from
       real(dp), intent(in) :: truth(:, :)
       integer, intent(in) :: starts(:)
-      !> Forecasts, (nslow, members, 0:leads), and their root-mean-square error over the circle, (members, leads)
-      real(dp), intent(out) :: x(:, :, 0:), error(:, :)
+      !> Root-mean-square error of the forecasts over the circle, (members, leads)
+      real(dp), intent(out) :: error(:, :)
 
+      real(dp), allocatable :: x(:, :)
       integer :: lead
 
-      x(:, :, 0) = truth(:, starts)
-      do lead = 1, ubound(x, 3)
-         x(:, :, lead) = x(:, :, lead - 1)
-         call advance_ensemble(x(:, :, lead), forcing, subgrid, reduced_steps, reduced_dt)
-         error(:, lead) = sqrt(sum((x(:, :, lead) - truth(:, starts + lead))**2, dim=1)/size(x, 1))
+      x = truth(:, starts)
+      do lead = 1, size(error, 2)
+         call advance_ensemble(x, forcing, subgrid, reduced_steps, reduced_dt)
+         error(:, lead) = sqrt(sum((x - truth(:, starts + lead))**2, dim=1)/size(x, 1))
       end do
    end subroutine run_forecasts
+
+   !> The reduced model: `steps` Runge-Kutta steps of the slow variables, with a closure in place of the fast ones. All
+   !> members advance together, so a stage asks the closure only once
+   subroutine advance_ensemble(x, forcing, subgrid, steps, dt)
+      !> Slow variables, (nslow, members)
+      real(dp), intent(inout) :: x(:, :)
+      real(dp), intent(in) :: forcing
+      class(closure), intent(inout) :: subgrid
+      integer, intent(in) :: steps
+      real(dp), intent(in) :: dt
+
+      real(dp), parameter :: weight(4) = [1, 2, 2, 1]/6.0_dp, reach(4) = [0.0_dp, 0.5_dp, 0.5_dp, 1.0_dp]
+      real(dp), allocatable :: stage_x(:, :), slope(:, :), tendency(:, :), total(:, :)
+      integer :: step, stage
+
+      allocate (stage_x, slope, tendency, total, mold=x)
+      do step = 1, steps
+         slope = 0
+         total = x
+         do stage = 1, 4
+            stage_x = x + (reach(stage)*dt)*slope
+            call subgrid%evaluate(stage_x, tendency)
+            call slow_tendency(size(x, 1), size(x, 2), forcing, stage_x, slope)
+            slope = slope + tendency
+            total = total + (weight(stage)*dt)*slope
+         end do
+         x = total
+      end do
+   end subroutine advance_ensemble
 
 end module comparison

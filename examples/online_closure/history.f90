@@ -7,7 +7,7 @@ module history
    use lorenz96, only: dp, full_model, gather_stencils, stencil
    use network_closure, only: network
    use settings, only: full_dt, full_steps, interval
-   use statistics, only: seconds, skill
+   use statistics, only: skill
    implicit none
    private
 
@@ -25,7 +25,6 @@ module history
       type(skill), allocatable, private :: scores(:)
       real(dp), allocatable, private :: loss_sum(:)
       integer, private :: losses = 0
-      real(dp), private :: start = 0
    contains
       procedure :: begin
       procedure :: learn
@@ -43,7 +42,6 @@ contains
       allocate (self%time(0), self%r2(closures, 0), self%loss(networks, 0))
       allocate (self%scores(closures))
       allocate (self%loss_sum(networks), source=0.0_dp)
-      self%start = seconds()
    end subroutine begin
 
    !> The full model runs and networks learn: for so many samples, or until they have taken all their steps
@@ -88,8 +86,8 @@ contains
          if (present(samples)) is_over = sample == samples
          if (mod(sample, window*windows_per_line) == 0 .or. is_over) then
             associate (now => size(self%time))
-               print "(f7.1, f5.0, i12, f9.3, f12.3, 9x, *(f8.3))", model%time, model%forcing, nets(1)%steps_done(), &
-                  self%loss(1, now), sum(nets%seconds)/(seconds() - self%start), self%r2(:size(scored), now)
+               print "(f7.1, f5.0, i12, f9.3, 3x, *(f8.3))", model%time, model%forcing, nets(1)%steps_done(), &
+                  self%loss(1, now), self%r2(:size(scored), now)
             end associate
             flush (output_unit)
          end if

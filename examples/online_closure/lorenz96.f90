@@ -141,15 +141,10 @@ contains
       !> (stencil, size(x))
       real(dp), intent(out) :: columns(:, :)
 
-      integer :: i, k, member, nslow
+      integer :: i
 
-      nslow = size(x, 1)
-      do member = 1, size(x, 2)
-         do k = 1, nslow
-            do i = 1, stencil
-               columns(i, (member - 1)*nslow + k) = x(1 + modulo(k + i - 4, nslow), member)
-            end do
-         end do
+      do i = 1, stencil
+         columns(i, :) = reshape(cshift(x, i - 3), [size(x)])
       end do
    end subroutine gather_stencils
 

@@ -5,7 +5,6 @@ module network_closure
    use ftn_pytorch, only: torch_pymodule, torch_results, torch_arg, torch_in, torch_out
    use lorenz96, only: dp, stencil, gather_stencils
    use closures, only: closure
-   use statistics, only: seconds
    implicit none
    private
 
@@ -14,8 +13,6 @@ module network_closure
    type, extends(closure) :: network
       !> One instance of the script, with a network, an optimizer and a buffer of its own
       type(torch_pymodule) :: script
-      !> Wall time spent in Python, in seconds
-      real(dp) :: seconds = 0
       ! Kept from call to call: the library recognises arrays that stay where they are, and makes no new tensors
       real(dp), allocatable, private :: columns(:, :), flat(:)
    contains
@@ -47,17 +44,13 @@ contains
       real(dp), intent(in) :: x(:, :)
       real(dp), intent(out) :: tendency(:, :)
 
-      real(dp) :: start
-
       if (allocated(self%flat)) then
          if (size(self%flat) /= size(x)) deallocate (self%flat, self%columns)
       end if
       if (.not. allocated(self%flat)) allocate (self%columns(stencil, size(x)), self%flat(size(x)))
 
       call gather_stencils(x, self%columns)
-      start = seconds()
       call self%script%forward([torch_in(self%columns)], [torch_out(self%flat)])
-      self%seconds = self%seconds + seconds() - start
       tendency = reshape(self%flat, shape(tendency))
    end subroutine evaluate_network
 
@@ -68,11 +61,7 @@ contains
       real(dp), target :: columns(:, :), tendency(:)
       real(dp), intent(out) :: loss
 
-      real(dp) :: start
-
-      start = seconds()
       learn = self%script%train([torch_in(columns)], [torch_in(tendency)], loss)
-      self%seconds = self%seconds + seconds() - start
    end function learn
 
    !> Optimizer steps so far, by the script's own count

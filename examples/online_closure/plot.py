@@ -67,11 +67,7 @@ def draw():
 
 
 def draw_forecasts(d):
-    figure = plt.figure(figsize=(13, 7.4), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)
-    top, bottom = figure.subfigures(2, 1, height_ratios=[0.7, 1])
-    draw_hovmoeller(top.subplots(1, 3, sharex=True, sharey=True), d)
-    tendency, error = bottom.subplots(1, 2)
+    figure, (tendency, error) = plt.subplots(1, 2, figsize=(13, 4.5), layout="constrained")
     draw_tendency(tendency, d)
     draw_error(error, d)
     save(figure, FORECASTS)
@@ -92,27 +88,6 @@ def save(figure, file):
         panel.set_title(rf"$\bf{{{letter}}}$  {panel.get_title('left')}")
     figure.savefig(folder / file, dpi=110, metadata={"Date": None} if file.endswith(".svg") else None)
     plt.close(figure)
-
-
-def draw_hovmoeller(panels, d):
-    time = np.arange(len(d["shown_truth"])) * d["interval"]
-    edges = np.append(time, time[-1] + d["interval"]) - d["interval"] / 2
-    limits = {"cmap": "viridis", "vmin": -12, "vmax": 16}
-    differences = {"cmap": "RdBu_r", "vmin": -16, "vmax": 16}
-    difference = d["shown_network"] - d["shown_truth"]
-    shown = [
-        ("Full model: X in space and time", d["shown_truth"], limits, "$X_k$"),
-        ("With the network, same start", d["shown_network"], limits, "$X_k$"),
-        ("Difference; dashed: end of valid time", difference, differences, "network - full"),
-    ]
-    for panel, (title, x, options, label) in zip(panels, shown):
-        sectors = np.arange(x.shape[1] + 1) + 0.5
-        mesh = panel.pcolormesh(edges, sectors, x.T, rasterized=True, **options)
-        panel.axvline(d["shown_valid"], color="white" if options is limits else "black", ls="--", lw=1.5)
-        panel.set(title=title, xlabel="lead time (time units)", yticks=[2, 4, 6, 8])
-        panel.spines[:].set_visible(False)
-        panel.figure.colorbar(mesh, ax=panel, pad=0.015, aspect=12, label=label)
-    panels[0].set_ylabel("sector k")
 
 
 def draw_tendency(panel, d):

@@ -76,15 +76,11 @@ contains
       real(dp), intent(in) :: limit, interval
       real(dp) :: times(size(error, 1))
 
-      integer :: member, sample
+      integer :: first(size(error, 1))
 
-      do member = 1, size(error, 1)
-         do sample = 1, size(error, 2)
-            ! Not error > limit: a run that blew up holds NaN and has to fail here
-            if (.not. error(member, sample) <= limit) exit
-         end do
-         times(member) = min(sample, size(error, 2))*interval
-      end do
+      ! Not error > limit: a run that blew up holds NaN and has to fail here
+      first = findloc(error <= limit, .false., dim=2)
+      times = merge(first, size(error, 2), first > 0)*interval
    end function valid_times
 
 end module statistics

@@ -8,6 +8,7 @@ from call_overhead import benchmark as overhead
 from harness import style
 from paths import figures
 from paths.plan import PATHS
+from run import HERE, main
 
 
 def rows_of_overhead():
@@ -66,3 +67,12 @@ def test_an_axis_has_several_labels_within_its_range(lowest, highest):
 def test_every_line_has_a_colour_and_a_marker_of_its_own(styles):
     colors, markers, _ = zip(*styles.values())
     assert len(set(colors)) == len(set(markers)) == len(styles)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("results", ["gpu/results.json", "paths/compiled.json"])
+def test_published_pictures_are_drawn_from_the_published_results(results, tmp_path):
+    source = HERE / results
+    assert main([source.parent.name, "--from", str(source), "--output", str(tmp_path), "--plot"]) == 0
+    published = {file.name: file.read_bytes() for file in source.parent.glob("*.svg")}
+    assert published == {file.name: file.read_bytes() for file in tmp_path.glob("*.svg")}
