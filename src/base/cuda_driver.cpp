@@ -130,11 +130,11 @@ int gpu_of_name(const char* name) {
     fail(FPT_ERR_DEVICE, "the driver of CUDA finds no GPU that can be used");
   const char* number = name + 5;
   if (is_free || std::strcmp(number, "local") == 0) return local_rank() % count;
-  const std::optional<int64_t> index = whole_number(number);
-  if (!index) refuse();
-  if (*index >= count)
+  const int64_t index = whole_number(number).value_or(-1);
+  if (index < 0) refuse();
+  if (index >= count)
     fail(FPT_ERR_DEVICE, "device is '", name, "', but the driver of CUDA finds ", count, count == 1 ? " GPU" : " GPUs");
-  return static_cast<int>(*index);
+  return static_cast<int>(index);
 }
 
 }  // namespace fpt

@@ -157,8 +157,9 @@ ScriptRunner::~ScriptRunner() {
     delete objects;
     ::fpt::collect_garbage(memory_before);
   };
-  release_with_lock(
-      let_go, new Objects{std::move(script_), std::move(functions_), std::move(retired_), memory_before_, number_});
+  auto objects = std::make_unique<Objects>(
+      Objects{std::move(script_), std::move(functions_), std::move(retired_), memory_before_, number_});
+  release_with_lock(let_go, objects.release());
 }
 
 void ScriptRunner::collect_garbage() const noexcept { ::fpt::collect_garbage(memory_before_); }

@@ -297,7 +297,7 @@ REFUSED = {
     lambda x: x[1:] * (x[1:].data_ptr() > 0): "it asks an argument for data_ptr",
     lambda x: x * (x.grad is None): "it asks an argument for grad",
     lambda x: x * x._is_view(): "it asks an argument for _is_view",
-    lambda x: x * hash(x.untyped_storage()): "it asks an argument for untyped_storage",
+    lambda x: x * hash(x.untyped_storage()): "it uses the memory of a tensor",
 }
 
 
