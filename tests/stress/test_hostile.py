@@ -168,7 +168,7 @@ def test_any_array_arrives_and_comes_back(lasting, prepare):
         found = type_in_python(source) if is_number else source.dtype.name
         driver.text(2, f"{tuple(shape)} {found}", "expected" if named else "")
         status, text = driver.call(slot, "same", [0, 2], [1])
-        if framework == "torch" and access != COPY and source.runs_backwards:
+        if framework == "torch" and access != COPY and source.runs_backwards and 0 not in source.extents:
             assert status == STRIDE, text
         else:
             assert status == OK, text

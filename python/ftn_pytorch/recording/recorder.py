@@ -97,7 +97,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         self.cleared: dict[int, int] = {}
         """How many operations there were when the gradient of a tensor, by its identity, was set to None."""
         self.generators: list[Any] = []
-        self._is_paused = False
+        self.is_paused = False
         self.suppressed = 0
         """How many ``contextlib.suppress`` are entered."""
         self.stepping: Any = None
@@ -188,11 +188,11 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """What is called meanwhile is not noted."""
-        before, self._is_paused = self._is_paused, True
+        before, self.is_paused = self.is_paused, True
         try:
             yield
         finally:
-            self._is_paused = before
+            self.is_paused = before
 
     def refuse(self, why: str) -> None:
         if not self.obstacle:
@@ -202,7 +202,7 @@ class Recorder(private_names.dispatch_mode() or object):  # type: ignore[misc]
         kwargs = kwargs or {}
         if not hasattr(operator, "decompose"):
             self.refuse(f"it calls {operator}, which is given functions")
-        if self.obstacle or self._is_paused or operator.namespace == "profiler":
+        if self.obstacle or self.is_paused or operator.namespace == "profiler":
             return operator(*args, **kwargs)
         if is_composite(operator, (*args, *kwargs.values())):
             with self:

@@ -91,7 +91,7 @@ class Outside(TorchFunctionMode):
         known, turn = len(recorder.operations), recorder.turn
         result = function(*args, **kwargs)
         is_asked = args and isinstance(args[0], torch.Tensor) and self._is_given(args[0])
-        if is_asked and recorder.turn == turn and not recorder.obstacle:
+        if is_asked and recorder.turn == turn and not (recorder.is_paused or recorder.obstacle):
             self._compare(function, args, kwargs, result)
         if len(recorder.operations) > known and not _name_of(function).endswith(_TAKE_SHAPES):
             for each in tensors_among((*args, *kwargs.values())):
