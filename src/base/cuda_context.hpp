@@ -21,7 +21,7 @@ class FPT_API CallerContext {
 };
 
 /// How many threads have called since the process has CUDA; one that has ended counts.
-int threads_with_cuda() noexcept;
+FPT_API int threads_with_cuda() noexcept;
 
 /// The caller's context is current while this lives, inside a call: for procedures of the caller.
 class FPT_API CallerContextAgain {
