@@ -216,6 +216,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
             return
         transient, attached = self._transient(), self._attached()
         left = frozenset((*transient, *(about.get(LEFT_OUT) or ())))
+        restorer.owners = {name: node.value for name, node in restorer.first.named.items()}
         if only is None:
             restorer.take_back(left, Graph(self._namespace, transient, PREFIX))
         restorer.has_other_layers |= any(name.endswith(LAYERS) for name in saved)
