@@ -56,6 +56,9 @@ class Checkpoint:
     # What messages begin with.
     _label = ""
 
+    # Among the names of a script it says what the state of that is.
+    _is_declaration = True
+
     # What the names led to right after the load, where somebody has seen that.
     _first: Graph | None = None
 

@@ -121,7 +121,8 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return STATE in self._namespace or bool(self._own())
 
     def _own(self) -> list[Checkpoint]:
-        return [each for each in self._namespace.values() if isinstance(each, Checkpoint)]
+        found = [each for each in self._namespace.values() if isinstance(each, Checkpoint)]
+        return [each for each in found if each._is_declaration]
 
     def _collector(self, copies: bool = True) -> Collector:
         transient, first = self._transient(), self._baseline
