@@ -313,7 +313,7 @@ class Collector(Encoder):
         found: dict[str, dict[str, Any]] = {}
         for name, layer in value.named_modules() if is_module(value) else [("", value)]:
             node = self._now.node_of(layer)
-            is_own = user_objects.is_own_module(type(layer).__module__)
+            is_own = user_objects.is_own_module(type(layer).__module__) or contents.is_of_torchscript(layer)
             for key, each in node.fields.items() if node is not None and is_own else ():
                 place = ".".join(filter(None, (path, name, key)))
                 tree = self.attempt(self._encode, each, place)

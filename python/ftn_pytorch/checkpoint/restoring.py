@@ -31,7 +31,7 @@ from ..values.encoding import (
     Unstorable,
 )
 from ..values.graph import Graph
-from ..values.kinds import ATOMS
+from ..values.kinds import ATOMS, kind_of
 from . import optimizers
 from .capture import WEAK
 from .stateful import (
@@ -211,8 +211,9 @@ class Restorer:
                         continue
                     self.misfits.append(f"{place} is in the file, and there is no such field here")
                     continue
-                held: Any = vars(layers[name])
-                self.add(held.get(key), tree, place, functools.partial(held.__setitem__, key))
+                layer, kind = layers[name], kind_of(layers[name])
+                rebind = functools.partial(contents.put, layer, kind, key)
+                self.add(contents.fields_in(layer, kind).get(key), tree, place, rebind)
 
     def _merged(self, live: Any, tree: Any, path: str) -> Any:
         """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""
