@@ -80,10 +80,10 @@ void warn_of_job(const std::string& text) {
   if (rank().number == 0) warn(text);
 }
 
-std::string with_rank(std::string name) {
-  const std::string number = std::to_string(rank().number);
-  for (std::size_t at = 0; (at = name.find("%r", at)) != std::string::npos; at += number.size())
-    name.replace(at, 2, number);
+std::string with_rank(std::string name, int number) {
+  const std::string digits = std::to_string(number);
+  for (std::size_t at = 0; (at = name.find("%r", at)) != std::string::npos; at += digits.size())
+    name.replace(at, 2, digits);
   return name;
 }
 

@@ -28,8 +28,8 @@ FPT_API std::optional<std::string> job();
 /// A warning of what all ranks of a job have alike, such as a variable with an invalid value: rank 0 gives it.
 FPT_API void warn_of_job(const std::string& text);
 
-/// `name` with every "%r" replaced by the rank.
-FPT_API std::string with_rank(std::string name);
+/// `name` with every "%r" replaced by the rank: that of the job, or another one.
+FPT_API std::string with_rank(std::string name, int number = rank().number);
 
 /// The same for a file that each rank writes. Where there are several ranks and no "%r", the rank goes before the
 /// extension: "trace.json" becomes "trace.3.json".

@@ -114,6 +114,10 @@ c10::IValue Program::run(std::string_view name, const std::vector<Given>& given)
 }
 
 void Program::restore(Content content, const std::string& path) {
+  // What is beside it was published last, and may be older than what was learnt.
+  if (StateText(content.state).at({"0", "\"objects\"", "\"torch_background\""}))
+    fail(Why::format, path, " was written with background=, so that what was learnt is the state of another process: ",
+         "let the script restore it without background=, and write it again");
   require_as_read(content, path);
   state_.restore(std::move(content), path, arrays_, numbers_);
 }

@@ -13,7 +13,9 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/paths.hpp"
+#include "base/rank.hpp"
 #include "node/node_arguments.hpp"
+#include "node/node_worker.hpp"
 #include "node/places.hpp"
 #include "node/rank_place.hpp"
 
@@ -238,18 +240,23 @@ void RemoteRunner::reload() {
   ask({Wish::reload, {}}, name_of("reload"));
 }
 
+/// The communicator, by which a saved model has a rank, is here. A script asks for it there.
+std::string RemoteRunner::place_of(const std::string& file) const {
+  return absolute_path(is_shared_ || fpt::is_script(file_) ? file : with_rank(file, ranks_.rank())).string();
+}
+
 void RemoteRunner::save(const std::string& file) {
   if (is_shared_) refuse("it learns nothing that could be saved");
-  ask({Wish::save, absolute_path(file).string()}, name_of("save"));
+  ask({Wish::save, place_of(file)}, name_of("save"));
 }
 
 void RemoteRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
   if (is_shared_) refuse("it learns nothing that could be kept");
-  ask({Wish::checkpoint, absolute_path(folder).string(), keep, step}, name_of("checkpoint"));
+  ask({Wish::checkpoint, place_of(folder), keep, step}, name_of("checkpoint"));
 }
 
 int64_t RemoteRunner::restore(const std::string& file, bool fallback, int64_t step) {
-  return ask({Wish::restore, absolute_path(file).string(), fallback, step}, name_of("restore")).outcome.number;
+  return ask({Wish::restore, place_of(file), fallback, step}, name_of("restore")).outcome.number;
 }
 
 void RemoteRunner::run(const CallRequest& wanted) {

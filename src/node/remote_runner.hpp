@@ -65,6 +65,7 @@ class RemoteRunner : public Runner {
   void tell();
   [[nodiscard]] bool wait_for_it();
   void meet_ranks(SegmentReader& reader);
+  [[nodiscard]] std::string place_of(const std::string& file) const;
   /// @param what  is impossible from here
   [[noreturn]] void refuse(std::string_view what) const;
   [[noreturn]] void lose_loader() const;

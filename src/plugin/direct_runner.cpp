@@ -112,16 +112,16 @@ void DirectRunner::reload() {
 
 void DirectRunner::save(const std::string& file) {
   require_name(file);
-  translated([&] { model_->save(absolute_path(with_rank(file)).string()); });
+  translated([&] { model_->save(absolute_path(with_rank(file, model_->own_rank().number)).string()); });
 }
 
 void DirectRunner::checkpoint(const std::string& folder, int64_t keep, int64_t step) {
-  translated([&] { model_->checkpoint(with_rank(folder), keep, step_of(step)); });
+  translated([&] { model_->checkpoint(with_rank(folder, model_->own_rank().number), keep, step_of(step)); });
 }
 
 int64_t DirectRunner::restore(const std::string& file, bool fallback, int64_t step) {
   require_name(file);
-  const std::filesystem::path path = absolute_path(with_rank(file));
+  const std::filesystem::path path = absolute_path(with_rank(file, model_->own_rank().number));
   std::error_code ignored;
   if (kind_ != ModelKind::recording && !std::filesystem::exists(path, ignored)) fail_without_checkpoint(path.string());
   if (!std::filesystem::is_directory(path, ignored)) require_readable(path.string());

@@ -2,6 +2,7 @@
 /// What a loaded model can do, whatever its format; one class per format implements it.
 #pragma once
 
+#include "base/rank.hpp"
 #include "calls/options.hpp"
 #include "calls/runner.hpp"
 #include "direct/optimizer_settings.hpp"
@@ -37,6 +38,8 @@ void require_name(const std::string& file);
 class FPT_API Model {
  public:
   virtual ~Model() = default;
+  /// Which rank this process has: in the communicator of the load, or in the job.
+  virtual Rank own_rank() const { return rank(); }
   virtual void reload() = 0;
   virtual void save(const std::string& file) = 0;
   /// Go on from a file; the step of a checkpoint, -1 where it has none.

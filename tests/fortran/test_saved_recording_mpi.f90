@@ -24,6 +24,7 @@ program test_saved_recording_mpi
    if (rank == first) call one_name()
    call MPI_Barrier(MPI_COMM_WORLD)
    if (rank /= first) call one_name()
+   call ranks_of_a_communicator()
    call expect(.not. is_mapped("libpython"), "nothing of Python is in the process")
    call MPI_Finalize()
    call finish()
@@ -41,6 +42,32 @@ contains
       call closure%restore(prefix//"rank%r", found=step)
       call expect(step == 1, "each rank has its step")
    end subroutine names_of_their_own
+
+   !> The other way round than in the job
+   subroutine ranks_of_a_communicator()
+      type(MPI_Comm) :: turned
+      integer :: step, number
+
+      call MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, turned)
+      call MPI_Comm_rank(turned, number)
+      call expect(number == 1 - rank, "the communicator has another order")
+      call closure%load("closure.ftr", communicator=turned)
+      call closure%checkpoint(prefix//"turned%r", step=1 + rank)
+      call closure%restore(prefix//"turned%r", found=step)
+      call expect(step == 1 + rank, "the checkpoint of this rank")
+      call MPI_Barrier(MPI_COMM_WORLD)
+      call closure%free()
+      call closure%load("closure.ftr")
+      call closure%restore(prefix//"turned"//achar(iachar("0") + number), found=step)
+      call expect(step == 1 + rank, "is in the folder of its rank in the communicator")
+      call closure%load("closure.ftr", communicator=turned, per="node")
+      call closure%checkpoint(prefix//"node%r", step=3 + rank)
+      call closure%load("closure.ftr")
+      call closure%restore(prefix//"node"//achar(iachar("0") + number), found=step)
+      call expect(step == 3 + rank, "so it is where another process runs the file")
+      call closure%free()
+      call MPI_Comm_free(turned)
+   end subroutine ranks_of_a_communicator
 
    !> What a former job has left there is replaced, what the other rank of this one has written is not
    subroutine one_name()

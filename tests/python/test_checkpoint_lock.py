@@ -14,6 +14,7 @@ import pytest
 
 import ftn_pytorch
 from ftn_pytorch.checkpoint import Checkpoint, file, folder
+from ftn_pytorch.kit import Log
 from ftn_pytorch.system import launcher, process
 
 BEFORE = str(Path(__file__).parent / "recordings_of_before" / "0.2.0.ftr")
@@ -355,3 +356,28 @@ def test_a_lock_without_a_legible_owner_is_told_all_the_same(tmp_path, fails, ch
     (tmp_path / ".state.lock").write_text("???")
     with fails("LOCKED", "another process", ".state.lock"):
         checkpoint.save(str(tmp_path / "state"))
+
+
+def test_ranks_that_write_one_log_after_the_other_are_told(rank, tmp_path, fails):
+    """The second one would take the rows of the first for those of a former run."""
+    path = tmp_path / "log.csv"
+
+    def write(step):
+        Log(path).write(step, loss=0.5)
+
+    rank(0)
+    write(1)
+    rank(1)
+    for _ in range(2):
+        with fails("LOCKED", f"{path} was written by rank 0 of this job", "%r"):
+            write(2)
+    assert path.read_text() == "step,loss\n1,0.5\n"
+    rank(0)
+    write(3)
+    rank(1, "job.2")
+    write(4)
+    assert names(tmp_path) == [".log.csv.lock", "log.csv", "log.csv.abandoned", "log.csv.abandoned.2"]
+    path.unlink()
+    rank(0, "job.2")
+    write(5)
+    assert path.read_text() == "step,loss\n5,0.5\n"

@@ -301,3 +301,54 @@ def test_a_saved_model_keeps_its_optimizer_in_checkpoints(model, tmp_path, fails
     other.find("ftn_pytorch_create_optimizer_adam")(0.7)
     assert program.restore(other, place) == 1
     assert losses(other) == expected
+
+
+SCRIPTED = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls, self.text, self.seen = torch.nn.Linear(2, 1), 1000, "a", [1, 2]
+        self.hidden, self.scale = torch.zeros(1), 0.5
+    def forward(self, x):
+        self.calls += 1
+        self.hidden = self.scale * self.hidden + self.layer(x).sum().detach()
+        return self.layer(x) * self.calls + self.hidden
+torch.manual_seed(0)
+net = torch.jit.script(Net())
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("declared", ["", "ftn_pytorch_state = ['net']"])
+def test_attributes_of_torchscript_are_state(load, tmp_path, declared):
+    x, place = torch.ones(3, 2), str(tmp_path / "steps")
+    text = SCRIPTED + "outer = torch.nn.Sequential(net)\ndef step(x): return outer(x).detach()\n" + declared
+    runner = load(text)
+    program.call(runner, "step", x)
+    program.checkpoint(runner, place)
+    expected = [program.call(runner, "step", x) for _ in range(3)]
+    edited = text.replace("0.5", "0.25")
+    for other in (runner, load(text, name="again.py")):
+        program.restore(other, place)
+        assert all(map(torch.equal, expected, [program.call(other, "step", x) for _ in range(3)]))
+    if not declared:
+        here = load(edited, name="edited.py")
+        program.restore(here, place)
+        assert here.value("net").scale == 0.25, "what no call has changed comes from the script"
+        assert here.value("net").calls == 1001
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_attributes_of_a_saved_model_are_restored(load, tmp_path):
+    load(SCRIPTED).value("net").save(tmp_path / "net.pt")
+    x, places = torch.ones(3, 2), [str(tmp_path / name) for name in ("saved.pt", "steps")]
+    runner = program.load_model(str(tmp_path / "net.pt"))
+    program.call(runner, "ftn_pytorch_forward", x)
+    program.save(runner, places[0])
+    program.checkpoint(runner, places[1])
+    expected = [program.call(runner, "ftn_pytorch_forward", x) for _ in range(3)]
+    for place in places:
+        for other in (runner, program.load_model(str(tmp_path / "net.pt"))):
+            program.restore(other, place)
+            assert all(map(torch.equal, expected, [program.call(other, "ftn_pytorch_forward", x) for _ in range(3)]))

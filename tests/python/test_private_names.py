@@ -164,6 +164,7 @@ NEEDS = {
     "_UNSEEN": lambda: private_names.version_of(module().weight),
     "_SCRIPT_CORE": lambda: private_names.script_methods(__import__("torch").jit.script(module())),
     "_SCRIPT_METHODS": lambda: private_names.script_methods(__import__("torch").jit.script(module())),
+    "_SCRIPT_TYPE": lambda: private_names.script_attributes(__import__("torch").jit.script(module())),
     "_KEYS": lambda: private_names.has_kernel(__import__("torch").ops.aten.add.Tensor, "CPU"),
     "_SCHEMA": lambda: private_names.schema_of(__import__("torch").ops.aten.add.Tensor),
     "_FORWARD_LEVEL": private_names.is_forward_differentiated,

@@ -14,11 +14,11 @@ from ..values import is_tensor, random_states
 from ..values.encoding import Unstorable, decode
 from ..values.graph import Graph
 from ..values.user_objects import find_imported_type
-from . import archive, content, file, folder, resumption
+from . import archive, content, file, folder, optimizers, resumption
 from .capture import Collector
 from .comparing import CLASS, TO
 from .content import understood
-from .restoring import Rebind, Restorer, plain
+from .restoring import Order, Rebind, Restorer, plain
 
 # In the description of a file: fields of objects that were not kept. Files of before, which held less, lack it.
 LEFT_OUT = "left_out"
@@ -55,6 +55,9 @@ class Checkpoint:
 
     # What messages begin with.
     _label = ""
+
+    # Among the names of a script it says what the state of that is.
+    _is_declaration = True
 
     # What the names led to right after the load, where somebody has seen that.
     _first: Graph | None = None
@@ -209,6 +212,7 @@ class Checkpoint:
                 "config": encoder.encode(_on_host(self.config or {}), "config"),
                 "random": encoder.encode(random_states.capture(), "random"),
             }
+            optimizers.note_trained(encoder)
             self._check_kept(encoder, path)
         except Unstorable as failure:
             raise FtnPytorchError(
@@ -255,7 +259,9 @@ class Checkpoint:
             found = "; ".join(restorer.misfits[:5])
             raise FtnPytorchError("FORMAT", f"{path} does not fit what is to be restored: {found}")
         if only is None:
-            restorer.change(random_states.capture, random_states.restore, saved_random)
+            # What is first is the last to be undone.
+            for states, order in ((random_states.capture(), Order.FIRST), (saved_random, Order.LAST)):
+                restorer.change(random_states.capture, random_states.restore, states, order)
         try:
             restorer.run()
         except Exception as failure:
@@ -274,7 +280,7 @@ class Checkpoint:
         self, restorer: Restorer, about: Mapping[str, Any], saved: Mapping[str, Any], only: frozenset[str] | None
     ) -> None:
         """Note what is to be done for all trees, and what does not fit."""
-        live = self._live(saved)
+        restorer.owners = live = self._live(saved)
         left = {*self._transient(), *(about.get(LEFT_OUT) or ())}
         for name in dict.fromkeys((*saved, *live)):
             if name in self._transient() or (only is not None and not is_of(name, only)):

@@ -56,6 +56,8 @@ class Collector(Encoder):
         """The same for what may have had a state, which is worth a warning."""
         self.trees: dict[str, Any] = {}
         """The states of optimizers, by their paths."""
+        self.trained: dict[str, list[Any]] = {}
+        """What each of them trains, see ``optimizers.note_trained``."""
         self._is_whole, self._first = first is None, Graph({}) if first is None else first
         self._now, self._transient, self._find_type, self._copies = now, transient, find_type, copies
         self._copied: dict[tuple, Any] = {}
@@ -276,6 +278,7 @@ class Collector(Encoder):
         tree = {TAG: OBJECT, "type": label_of(value), "state": self.encode_state(state, path)}
         if is_optimizer(value):
             self.trees[path] = tree["state"]
+            tree["trains"] = self.trained[path] = []
         if is_module(value):
             # state_dict does not tell, and dropout depends on it.
             tree["training"] = {name: module.training for name, module in value.named_modules()}
@@ -310,7 +313,7 @@ class Collector(Encoder):
         found: dict[str, dict[str, Any]] = {}
         for name, layer in value.named_modules() if is_module(value) else [("", value)]:
             node = self._now.node_of(layer)
-            is_own = user_objects.is_own_module(type(layer).__module__)
+            is_own = user_objects.is_own_module(type(layer).__module__) or contents.is_of_torchscript(layer)
             for key, each in node.fields.items() if node is not None and is_own else ():
                 place = ".".join(filter(None, (path, name, key)))
                 tree = self.attempt(self._encode, each, place)

@@ -107,7 +107,8 @@ class GoingBack(Restorer):
         if self.takes(live, value, tree, name):
             return
         place = self.first.find(name)  # type: ignore[union-attr]
-        if is_trainable(live) or place is None or place.key not in place.node.fields:
+        # Where other ways lead to it, those would go on to what was there before.
+        if is_trainable(live) or node.ways > 1 or place is None or place.key not in place.node.fields:
             self.misfits.append(f"{name} {difference(value, live) or 'cannot be changed in place'}")
         else:
             self._bind(place.node, place.key, value)

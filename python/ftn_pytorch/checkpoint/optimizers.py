@@ -15,7 +15,7 @@ from ..values.code_names import names_in
 from ..values.contents import fields_in
 from ..values.encoding import Unstorable
 from ..values.kinds import Kind, kind_of
-from .stateful import copy_tensor, difference
+from .stateful import copy_tensor, difference, is_module
 
 
 def state_of(optimizer: Any, path: str) -> Any:
@@ -33,6 +33,44 @@ def state_of(optimizer: Any, path: str) -> Any:
     for misfit in misfits_of(optimizer, optimizer.param_groups, state, path):
         raise Unstorable(misfit)
     return state
+
+
+def note_trained(encoder: Any) -> None:
+    """Where the parameters of each optimizer are that a collector has met, beside its state, in which they are numbers:
+    the name of a network and that in it, or the name of a tensor.
+    """
+    places: dict[int, tuple[str, str]] = {}
+    for path, each in encoder._objects.items():
+        if is_module(each):
+            for name, parameter in each.named_parameters():
+                places.setdefault(id(parameter), (path, name))
+    for path, optimizer in encoder.optimizers().items():
+        for group in optimizer.param_groups if path in encoder.trained else ():
+            trained = [places.get(id(each)) or (_name_in(encoder, each), "") for each in group["params"]]
+            encoder.trained[path].append(trained)
+
+
+def _name_in(encoder: Any, tensor: Any) -> str:
+    old, now = encoder._first.node_of(tensor), encoder._now.node_of(tensor)
+    return encoder._first.name_of(old) if old is not None else "" if now is None else encoder._now.path(now)
+
+
+def misplaced(groups: Any, trained: Any, owners: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Which parameters of these groups have other places than in a file: they would get the state of others.
+
+    ``owners``: objects by name.
+    """
+    named: dict[str, dict[str, Any]] = {}
+    for ours, places in zip(groups, trained):
+        for number, (parameter, (owner, name)) in enumerate(zip(ours["params"], places)):
+            if owner not in named:
+                live: Any = owners.get(owner)
+                named[owner] = dict(live.named_parameters()) if is_module(live) else {"": live}
+            known = named[owner].get(name)
+            if is_tensor(known) and known is not parameter:
+                where = ".".join(filter(None, (owner, name)))
+                yield f"{path} has another parameter in place {number}, which is that of {where} in the file"
+                break
 
 
 def is_of_torch(kind: Any) -> bool:

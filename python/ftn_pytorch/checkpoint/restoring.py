@@ -31,7 +31,7 @@ from ..values.encoding import (
     Unstorable,
 )
 from ..values.graph import Graph
-from ..values.kinds import ATOMS
+from ..values.kinds import ATOMS, kind_of
 from . import optimizers
 from .capture import WEAK
 from .stateful import (
@@ -60,9 +60,11 @@ _FILLED = (dict, list, set, deque)
 
 
 class Order(enum.IntEnum):
-    """Of what is done. Networks and optimizers have been compared with their state, and a copy of it is large."""
+    """Of what is done. Networks and optimizers have been compared with their state, and a copy of it is large. What
+    takes a state may draw random numbers, as layers do that are made for it.
+    """
 
-    VALUES, NETWORKS, FIELDS_OF_STATEFUL = range(3)
+    FIRST, VALUES, NETWORKS, FIELDS_OF_STATEFUL, LAST = range(5)
 
 
 class _Change(NamedTuple):
@@ -112,6 +114,8 @@ class Restorer:
     def __init__(self, arrays: Mapping[str, Any], find_type: FindType, first: Graph | None = None) -> None:
         self._find_type, self.first = find_type, Graph({}) if first is None else first
         self._decoder = TreeDecoder(arrays, find_type, self.first)
+        self.owners: Mapping[str, Any] = {}
+        """Live objects by the names of a file: what optimizers train is in them."""
         self.misfits: list[str] = []
         self.has_other_layers = False
         """Networks get other layers before they get their states."""
@@ -174,6 +178,8 @@ class Restorer:
                 here = [{"params": each} for each in parameters]
                 regroup = functools.partial(optimizers.regroup, live, groups, parameters)
                 self.change(lambda: optimizers.undo_of(live), _run, regroup, Order.NETWORKS)
+            elif not self.has_other_layers:
+                self.misfits += optimizers.misplaced(here, tree.get("trains", []), self.owners, path)
             self.misfits += optimizers.misfits_of(live, here, state, path)
             loading = functools.partial(optimizers.load, live, access.put, state)
             self.change(lambda: _undo_of_optimizer(live, access), _run, loading, Order.NETWORKS)
@@ -205,8 +211,9 @@ class Restorer:
                         continue
                     self.misfits.append(f"{place} is in the file, and there is no such field here")
                     continue
-                held: Any = vars(layers[name])
-                self.add(held.get(key), tree, place, functools.partial(held.__setitem__, key))
+                layer, kind = layers[name], kind_of(layers[name])
+                rebind = functools.partial(contents.put, layer, kind, key)
+                self.add(contents.fields_in(layer, kind).get(key), tree, place, rebind)
 
     def _merged(self, live: Any, tree: Any, path: str) -> Any:
         """What takes the place of a live value: itself if it can take what the tree holds, or else a new one."""

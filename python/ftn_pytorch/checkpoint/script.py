@@ -121,7 +121,8 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
         return STATE in self._namespace or bool(self._own())
 
     def _own(self) -> list[Checkpoint]:
-        return [each for each in self._namespace.values() if isinstance(each, Checkpoint)]
+        found = [each for each in self._namespace.values() if isinstance(each, Checkpoint)]
+        return [each for each in found if each._is_declaration]
 
     def _collector(self, copies: bool = True) -> Collector:
         transient, first = self._transient(), self._baseline
@@ -216,6 +217,7 @@ class ScriptCheckpoint(shared.RanksCheckpoint):
             return
         transient, attached = self._transient(), self._attached()
         left = frozenset((*transient, *(about.get(LEFT_OUT) or ())))
+        restorer.owners = {name: node.value for name, node in restorer.first.named.items()}
         if only is None:
             restorer.take_back(left, Graph(self._namespace, transient, PREFIX))
         restorer.has_other_layers |= any(name.endswith(LAYERS) for name in saved)

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
+from ..checkpoint.file import refuse_other_rank
 from ..errors import FtnPytorchError
 from ..system import files, process
 from ..system.file_lock import Lock
@@ -25,8 +26,9 @@ class Rows:
     by another name, and so is any where this run begins anew, with ``last``, the step of the row ``count``, None.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = os.path.abspath(path)
+    def __init__(self, path: str, is_of_rank: bool = False) -> None:
+        """``is_of_rank``: the name tells the rank. Of other files it is noted which rank of a job has written them."""
+        self.path, self._is_of_rank = os.path.abspath(path), is_of_rank
         self._file: Any = None
         self._names: tuple[str, ...] | None = None
         self._flushed = 0.0
@@ -97,7 +99,7 @@ class Rows:
         folder, name = os.path.split(self.path)
         os.makedirs(folder, exist_ok=True)
         if not os.path.exists(self.path) or os.path.isfile(self.path):
-            self._lock = _locked(os.path.join(folder, f".{name}.lock"), f"Log: {self.path}")
+            self._lock = self._locked(os.path.join(folder, f".{name}.lock"))
             if self._lock.is_held():
                 files.remove_parts(folder, re.escape(name))
         try:
@@ -109,6 +111,24 @@ class Rows:
         except BaseException:
             self.close()
             raise
+
+    def _locked(self, lock: str) -> Lock:
+        """LOCKED if another log has it, or another rank of this job has written the file. A log of a script which was
+        freed is garbage until the collector finds it.
+        """
+
+        def check(before: Mapping[str, Any] | None) -> None:
+            if os.path.exists(self.path):
+                refuse_other_rank(self.path, lambda _: before)
+
+        asked = None if self._is_of_rank else check
+        try:
+            return Lock(lock, f"Log: {self.path}", asked)
+        except FtnPytorchError as failure:
+            if failure.status != "LOCKED":
+                raise
+        gc.collect()
+        return Lock(lock, f"Log: {self.path}", asked)
 
     def _cut(self) -> bool:
         """Cut the file that is there behind the rows of this run. False, and it has another name, if it has none."""
@@ -173,17 +193,6 @@ class Rows:
         self._file.close()
         self._names = names
         self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115
-
-
-def _locked(lock: str, what: str) -> Lock:
-    """LOCKED if another log has it. That of a script which was freed is garbage until the collector finds it."""
-    try:
-        return Lock(lock, what)
-    except FtnPytorchError as failure:
-        if failure.status != "LOCKED":
-            raise
-    gc.collect()
-    return Lock(lock, what)
 
 
 def _digest(row: bytes, before: int) -> int:

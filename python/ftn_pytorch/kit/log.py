@@ -57,7 +57,7 @@ class Log:
         # A rank that writes what all have is silent but for rank 0. What is loaded for a node has no rank yet.
         self._silent = False if not over_ranks else own_rank.rank() > 0 if also or own_rank.is_known() else None
         is_trial = trial.is_on()
-        self._rows = None if path is None or is_trial else Rows(own_rank.with_rank(path))
+        self._rows = None if path is None or is_trial else Rows(own_rank.with_rank(path), "%r" in path)
         self._console, self._last = console, last
         self._over_ranks = False if over_ranks is None and (path is None or "%r" in path) else over_ranks
         unknown = sorted(set(also) - set(trackers.KINDS))

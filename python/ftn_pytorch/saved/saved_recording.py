@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import tempfile
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -32,7 +35,11 @@ class SavedRecording(Checkpoint):
 
     FILE if it cannot be read, CORRUPT if it is damaged, FORMAT if it is another file, or was written by a torch whose
     operators are others. IMPORT where the library has no direct path for this torch.
+
+    Checkpoints of a script that has one among its names keep its state.
     """
+
+    _is_declaration = False
 
     def __init__(self, path: str, device: Any = None) -> None:
         super().__init__()
@@ -136,6 +143,22 @@ class SavedRecording(Checkpoint):
             with fair_lock.lock():
                 self._write_alone(target, step)
         return target
+
+    def state_dict(self) -> dict[str, Any]:
+        """A checkpoint of it, as bytes."""
+        with tempfile.TemporaryDirectory(prefix="ftn_pytorch_") as place:
+            path = os.path.join(place, "state")
+            self._held.write(path, False, None)
+            with open(path, "rb") as stream:
+                return {"file": torch.frombuffer(bytearray(stream.read()), dtype=torch.uint8)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there. FORMAT, and nothing is changed, for that of another recording."""
+        held = state["file"].contiguous()
+        with tempfile.NamedTemporaryFile(prefix="ftn_pytorch_") as stream:
+            stream.write(ctypes.string_at(held.data_ptr(), held.numel()))
+            stream.flush()
+            self._apply(self._read(stream.name), f"the state of {self.path}")
 
     def _write_alone(self, path: str, step: int | None) -> None:
         self._held.write(path, False, step)

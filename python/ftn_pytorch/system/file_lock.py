@@ -17,6 +17,7 @@ import os
 import socket
 import time
 import weakref
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import FtnPytorchError
@@ -52,18 +53,20 @@ class Lock:
     """Held from construction until ``release``, the end of the object or of the process.
 
     LOCKED, with its owner, if another process, or another module of this one, holds it; FILE if the lock file cannot be
-    made.
+    made. ``check`` is given the owner before this one, and raises where that one forbids another: to tell it, the lock
+    file stays in a job of several ranks.
     """
 
-    def __init__(self, path: str, what: str) -> None:
+    def __init__(self, path: str, what: str, check: Callable[[Mapping[str, Any] | None], None] | None = None) -> None:
+        stays = check is not None and launcher.job() is not None
         try:
-            self._descriptor = _acquire(path, what)
+            self._descriptor = _acquire(path, what, check)
         except OSError as failure:
             folder = os.path.dirname(path)
             reason = failure.strerror if os.path.isdir(folder) else f"there is no folder {folder}"
             raise FtnPytorchError("FILE", f"{what} cannot be written: {reason}") from failure
         self._path, self._process = path, os.getpid()
-        self.release = weakref.finalize(self, _release, path, self._descriptor, self._process)
+        self.release = weakref.finalize(self, _release, path, self._descriptor, self._process, stays)
 
     def is_held(self) -> bool:
         """False without flock, in a forked child, since the lock stays with its parent, and in a replaced folder."""
@@ -71,19 +74,19 @@ class Lock:
         return here and self._descriptor is not None and _is_still_named(self._descriptor, self._path)
 
 
-def _release(path: str, descriptor: int | None, owner: int) -> None:
+def _release(path: str, descriptor: int | None, owner: int, stays: bool) -> None:
     if descriptor is None or owner != os.getpid():
         return
     _inherit(descriptor, True)
     with contextlib.suppress(OSError):
         # First the name, then the lock: whoever locks this file now finds that it is no longer the one of that name.
-        if _is_still_named(descriptor, path):
+        if not stays and _is_still_named(descriptor, path):
             os.unlink(path)
     with contextlib.suppress(OSError):
         os.close(descriptor)
 
 
-def _acquire(path: str, what: str) -> int | None:
+def _acquire(path: str, what: str, check: Callable[[Mapping[str, Any] | None], None] | None) -> int | None:
     """The descriptor that holds the lock, None on a file system without flock."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -105,6 +108,12 @@ def _acquire(path: str, what: str) -> int | None:
             )
             return None
         if _is_still_named(descriptor, path):
+            if check is not None:
+                try:
+                    check(_owner(os.pread(descriptor, 4096, 0)))
+                except BaseException:
+                    os.close(descriptor)
+                    raise
             _inherit(descriptor, False)
             # On a full disk it is held without the name of its owner.
             with contextlib.suppress(OSError):
@@ -128,6 +137,7 @@ def _sign(descriptor: int) -> None:
         "since": time.strftime("%Y-%m-%d %H:%M:%S"),
         "rank": rank,
         "ranks": size,
+        "job": launcher.job(),
     }
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(owner).encode(), 0)

@@ -38,17 +38,13 @@ _HIGHER_OPERATOR = PrivateName("torch._ops", "HigherOrderOperator", _NO_OPERATOR
 _AOTI_COMPILE = PrivateName("torch._inductor", "aoti_compile_and_package", "export --aot has nothing to compile with")
 _ANY_SIZE = PrivateName("torch.fx.experimental._config", "backed_size_oblivious", "packages refuse a single row")
 
-AOTI_TRIAL = """
-import sys, torch
-torch._C._aoti.AOTIModelPackageLoader(sys.argv[1], sys.argv[2], False, 1, -1)
-"""
+AOTI_TRIAL = "import sys, torch; torch._C._aoti.AOTIModelPackageLoader(sys.argv[1], sys.argv[2], False, 1, -1)"
 """Code that loads a package (file, model) in another process, which has no ftn_pytorch."""
 
 
 def aoti_loader(path: str, model: str, device_index: int) -> Any:
-    """The loader of a package; -1 for the current device.
-
-    torch._inductor.aoti_load_package is no more public, and its models cannot be given a list of inputs as it is.
+    """The loader of a package; -1 for the current device. torch._inductor.aoti_load_package is no more public, and its
+    models cannot be given a list of inputs as it is.
     """
     return _AOTI_LOADER.value()(path, model, False, 1, device_index)
 
@@ -265,6 +261,7 @@ _BASE = PrivateName("torch:Tensor", "_base", "tensors with graphs cannot be outp
 _UNSEEN = PrivateName("torch:_C", "DisableTorchFunction", _TENSOR_VERSION.without)
 _SCRIPT_CORE = PrivateName("torch:jit.RecursiveScriptModule", "_c", "no TorchScript model runs in Python", "__init__")
 _SCRIPT_METHODS = PrivateName("torch._C:ScriptModule", "_method_names", _SCRIPT_CORE.without)
+_SCRIPT_TYPE = PrivateName(_SCRIPT_CORE.owner, "_concrete_type", "checkpoints lack some of TorchScript", "_reconstruct")
 _SCRIPT_FUNCTION = PrivateName("torch._C", "_create_function_from_graph", "TorchScript trains with other last bits")
 _METADATA = PrivateName("torch:nn.Module", "_metadata", "checkpoints do not keep the versions of layers", "state_dict")
 
@@ -274,9 +271,8 @@ _LOAD_OWN = PrivateName("torch:nn.Module", "_load_from_state_dict", _RENAMES)
 
 
 def version_of(tensor: Any) -> int:
-    """How often a tensor was changed in place. No public name; comparing the numbers would read all of them.
-
-    Modes of __torch_function__, such as that of a recording, do not see this question.
+    """How often a tensor was changed in place. No public name; comparing the numbers would read all of them. Modes of
+    __torch_function__, such as that of a recording, do not see this question.
     """
     with unseen():
         return _TENSOR_VERSION.of(tensor)
@@ -302,10 +298,14 @@ def script_methods(model: Any) -> list[str]:
     return _SCRIPT_METHODS.of(_SCRIPT_CORE.of(model))()
 
 
-def own_copy(model: Any, method: Any) -> Callable | None:
-    """A method of a TorchScript model as it is written, with plans of its own; None without the name for it.
+def script_attributes(module: Any) -> list[str]:
+    """Names of what a TorchScript module holds; ``state_dict`` tells parameters and buffers only."""
+    return list(_SCRIPT_TYPE.of(module).get_attributes())
 
-    What torch.jit has rewritten for a method is used for all its calls, and by no public name does it forget that.
+
+def own_copy(model: Any, method: Any) -> Callable | None:
+    """A method of a TorchScript model as it is written, with plans of its own; None without the name for it. What
+    torch.jit has rewritten for a method is used for all its calls, and by no public name does it forget that.
     """
     if not _SCRIPT_FUNCTION.is_there():
         return None

@@ -12,6 +12,7 @@ import io
 import itertools
 import operator
 import threading
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from enum import EnumMeta
@@ -117,13 +118,37 @@ def _of_function(value: FunctionType) -> dict[Any, Any]:
 
 
 def _of_network(value: Any) -> dict[Any, Any]:
-    if isinstance(value, loaded("torch").jit.ScriptModule):
-        return {}
+    if is_of_torchscript(value):
+        return _of_torchscript(value)
     _, buffers, _ = private_names.tables_of(value)
     passing = private_names.passing_buffers(value)
     known = fields_of_modules() | {"training"}
     fields = {name: each for name, each in vars(value).items() if name not in known}
     return {**fields, **{name: buffers[name] for name in passing}}
+
+
+_seen: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
+def is_of_torchscript(module: Any) -> bool:
+    return isinstance(module, loaded("torch").jit.ScriptModule)
+
+
+def _of_torchscript(value: Any) -> dict[str, Any]:
+    """What its methods may replace. Each look gives another object for a number or a list: the one of before stays as
+    long as it is the same.
+    """
+    parameters, buffers, layers = private_names.tables_of(value)
+    known = {"training", *fields_of_modules(), *parameters.keys(), *buffers.keys(), *layers.keys()}
+    every = {name: getattr(value, name) for name in private_names.script_attributes(value) if name not in known}
+    is_told = (loaded("torch").Tensor, list, tuple, dict, *ATOMS)  # others are objects of C
+    found = {name: each for name, each in every.items() if isinstance(each, is_told)}
+    seen = _seen.setdefault(value, {})
+    for name, each in found.items():
+        text = repr(each)
+        if "tensor(" in text or text != repr(seen.get(name, EMPTY)):
+            seen[name] = each
+    return {name: seen[name] for name in found}
 
 
 def items_in(value: Any) -> list[Any] | None:
@@ -157,6 +182,8 @@ def put(value: Any, kind: Kind, key: Any, new: Any) -> None:
         type.__setattr__(value, key, new)
     elif is_variable(type(value)):
         value.set(new)
+    elif kind is Kind.MODULE:
+        setattr(value, key, new)
     else:
         user_objects.set_field(value, key, new)
 
@@ -165,6 +192,8 @@ def _dict_with(value: Any, kind: Kind, key: str) -> dict[str, Any] | None:
     """The dict in which a field is, or will be; None for fields of other kinds."""
     if kind is Kind.NAMESPACE:
         return value
+    if kind is Kind.MODULE and is_of_torchscript(value):
+        return None
     if kind is Kind.MODULE and key in (buffers := private_names.tables_of(value)[1]):
         return buffers
     if kind in (Kind.FUNCTION, Kind.INSTALLED, Kind.MODULE, Kind.OPTIMIZER) or isinstance(value, threading.local):

@@ -18,7 +18,7 @@ from types import BuiltinMethodType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, NamedTuple
 
 from ..system import private_names
-from . import loaded, settings, user_objects
+from . import settings, user_objects
 from .code_names import codes_in, names_in
 from .contents import (
     DEFAULT,
@@ -26,6 +26,7 @@ from .contents import (
     fields_in,
     has_fields_alone,
     is_aside,
+    is_of_torchscript,
     is_record,
     items_in,
     keeps_state,
@@ -340,7 +341,7 @@ class Graph:
             if each is not None:
                 self.owned.add(id(each))
                 yield f".{name}", each
-        if not isinstance(value, loaded("torch").jit.ScriptModule):
+        if not is_of_torchscript(value):
             yield LAYERS, layers
         yield from self._hooks_of(value)
 

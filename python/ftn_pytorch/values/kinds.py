@@ -215,8 +215,8 @@ def is_of_decimals(value: Any) -> bool:
 
 
 def is_of_kit(kind: type) -> bool:
-    """True for a part of the kit."""
-    return kind.__module__.startswith(f"{_PACKAGE}kit.")
+    """True for a part of the kit, and for a saved recording, which has a state as these have."""
+    return kind.__module__.startswith((f"{_PACKAGE}kit.", f"{_PACKAGE}saved.saved_recording"))
 
 
 def is_simple(value: Any) -> bool:

@@ -8,6 +8,7 @@
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/file_owner.hpp"
+#include "plugin/model/attributes.hpp"
 #include "plugin/model/frozen.hpp"
 #include "plugin/torchscript.hpp"
 #include "plugin/training/optimizer_state.hpp"
@@ -316,14 +317,17 @@ int64_t ScriptModel::restore(const std::string& file, bool fallback, std::option
   const torch::jit::Module theirs = load_module(file, settings_.place, &optimizer);
   const std::unique_lock lock(mutex_);
   const std::vector<NamedTensor> from = tensors_of(theirs), to = tensors_of(state_->module);
-  const std::vector<std::string> wrong = differences(from, to);
+  std::vector<std::string> wrong = differences(from, to);
+  if (wrong.empty()) wrong = different_attributes(theirs, state_->module);
   if (!wrong.empty())
     fail(FPT_ERR_FORMAT, file, " holds another model than ", settings_.file, ": they differ in ", joined(wrong));
   require_digits(from, to, FPT_ERR_FORMAT, settings_.file);
   // read before anything is copied, because it may fail
   auto state = optimizer.empty() ? nullptr : optimizer_of_state(optimizer, trainable_of(state_->module, file), file);
   copy_all(from, to);
+  take_attributes(theirs, state_->module);
   if (state) state_->optimizer = std::move(state);
+  state_->twin.reset();  // it has the attributes of before
   thaw();
   state_->calls_until_frozen = 0;
   return -1;

@@ -7,8 +7,6 @@
 #include <cmath>
 #include <ctime>
 
-#include "base/rank.hpp"
-
 namespace fpt::direct {
 namespace {
 
@@ -48,7 +46,8 @@ std::string value_of_hole(const c10::IValue& hole, const HoleValues& values) {
   if (!has_name && kind == "step") return values.step ? std::to_string(*values.step) : "null";
   if (!has_name && kind == "written") return json_text(values.written);
   if (!has_name && kind == "host") return json_text(values.host);
-  if (!has_name && (kind == "rank" || kind == "rank_of_job")) return std::to_string(values.rank);
+  if (!has_name && kind == "rank") return std::to_string(values.rank);
+  if (!has_name && kind == "rank_of_job") return std::to_string(values.rank_of_job);
   if (!has_name && kind == "ranks") return std::to_string(values.ranks);
   if (!has_name && kind == "job") return values.job ? json_text(*values.job) : "null";
   fail(FPT_ERR_FORMAT, "its text has a hole for \"", as_utf8(kind.substr(0, 200)), "\"");
@@ -56,7 +55,7 @@ std::string value_of_hole(const c10::IValue& hole, const HoleValues& values) {
 
 }  // namespace
 
-HoleValues HoleValues::of_this_process() {
+HoleValues HoleValues::of_this_process(Rank own) {
   HoleValues values;
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -64,8 +63,9 @@ HoleValues HoleValues::of_this_process() {
   char text[256] = "";
   values.written.assign(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &parts));
   if (gethostname(text, sizeof text - 1) == 0) values.host = text;
-  values.rank = fpt::rank().number;
-  values.ranks = fpt::rank().count;
+  values.rank = own.number;
+  values.ranks = own.count;
+  values.rank_of_job = fpt::rank().number;
   values.job = fpt::job();
   return values;
 }

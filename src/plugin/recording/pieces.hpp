@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/rank.hpp"
 #include "ftr/holes.hpp"
 #include "plugin/torch.hpp"
 
@@ -20,11 +21,12 @@ struct HoleValues {
   std::optional<int64_t> step;                          ///< for ("step",); null where there is none
   std::string written;                                  ///< for ("written",): "2030-01-31T12:00:00+0100"
   std::string host;                                     ///< for ("host",)
-  int64_t rank = 0, ranks = 1;                          ///< for ("rank",) and ("rank_of_job",), ("ranks",)
+  int64_t rank = 0, ranks = 1;                          ///< for ("rank",), ("ranks",)
+  int64_t rank_of_job = 0;                              ///< for ("rank_of_job",)
   std::optional<std::string> job;                       ///< for ("job",); null where there is none
 
-  /// `written`, `host`, `rank`, `ranks` and `job` of this moment and process.
-  static HoleValues of_this_process();
+  /// What is of this moment and process. @param own  its rank
+  static HoleValues of_this_process(Rank own);
 };
 
 /// The pieces, a list of texts and of tuples that name holes, as one text. Numbers are the shortest that read back the

@@ -57,13 +57,13 @@ at::Tensor state_of_generator() {
 bool carries_code(const std::string& file) { return std::filesystem::path(file).extension() == ".pt2"; }
 
 /// The present state as a file holds it. @param step  none for a file that is no checkpoint of a folder
-ftr::Content content_of(const ftr::State& state, bool with_tapes, std::optional<int64_t> step) {
+ftr::Content content_of(const ftr::State& state, bool with_tapes, std::optional<int64_t> step, Rank own) {
   ftr::Content made;
   for (const auto& [name, tensor] : state.arrays()) made.arrays.emplace_back(name, tensor);
   for (std::size_t i = 0; i < state.names().size(); ++i)
     made.numbers.emplace_back(state.names()[i], state.numbers()[i]);
   made.generator = state_of_generator();
-  HoleValues values = HoleValues::of_this_process();
+  HoleValues values = HoleValues::of_this_process(own);
   values.numbers = made.numbers;
   values.generator = made.generator;
   values.step = step;
@@ -132,6 +132,8 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
   if (starts_generator_) made->program.state().start_generator();
   return made;
 }
+
+Rank RecordingModel::own_rank() const { return sum_ ? Rank{sum_->rank(), sum_->size()} : rank(); }
 
 void RecordingModel::reload() {
   auto made = read();
@@ -217,7 +219,7 @@ void RecordingModel::write(const std::string& path, bool with_tapes, std::option
   if (with_tapes && carries_code(path))
     fail(FPT_ERR_HOOK, path, " is not written: a saved recording has no code, give it a name that ends in .ftr");
   const std::shared_lock lock(mutex_);
-  write_archive(path, content_of(loaded_->program.state(), with_tapes, step));
+  write_archive(path, content_of(loaded_->program.state(), with_tapes, step, own_rank()));
 }
 
 void RecordingModel::checkpoint(const std::string& folder, int64_t keep, std::optional<int64_t> step) {
@@ -226,7 +228,7 @@ void RecordingModel::checkpoint(const std::string& folder, int64_t keep, std::op
   std::unique_ptr<CheckpointFolder>& known = folders_[path];
   if (!known) known = std::make_unique<CheckpointFolder>(path);
   known->write(keep, step, [this](const std::string& file, int64_t number) {
-    write_archive(file, content_of(loaded_->program.state(), /*with_tapes=*/false, number));
+    write_archive(file, content_of(loaded_->program.state(), /*with_tapes=*/false, number, own_rank()));
   });
 }
 

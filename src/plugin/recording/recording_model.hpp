@@ -22,6 +22,7 @@ class RecordingModel : public Model, public recording::SavedModule {
   /// @param starts_generator  torch's generator goes on from its state in the file
   explicit RecordingModel(Settings settings, recording::Average average = {}, bool starts_generator = true);
 
+  Rank own_rank() const override;
   void reload() override;
   void save(const std::string& file) override;
   int64_t restore(const std::string& file, bool fallback, std::optional<int64_t> step) override;

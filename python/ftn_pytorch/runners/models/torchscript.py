@@ -17,7 +17,8 @@ from ...script.conventions import FORWARD, RESTORE, SAVE, TRAIN, Convention
 from ...script.framework import TORCH, import_torch
 from ...system import fair_lock, files, private_names, process
 from ...tensors import device
-from ...values import dtype_name, is_tensor
+from ...values import contents, dtype_name, is_tensor
+from ...values.kinds import Kind
 from ..base import Postponed, Runner, refuse_config
 from ..objects.optimizers import OptimizerRunner
 from ..options import USE_DEVICE, Options
@@ -109,6 +110,9 @@ class TorchScriptRunner(Runner):
         parameters.require_digits(theirs, ours, "FORMAT", self.path)
         optimizer = self._resumed(saved, self._model, path) or self._optimizer
         self._model.load_state_dict(theirs)
+        for ours, other in zip(self._model.modules(), model.modules()):
+            for name, value in contents.fields_in(other, Kind.MODULE).items():
+                contents.put(ours, Kind.MODULE, name, value)
         self._optimizer = optimizer
 
     def find(self, name: str) -> Callable | None:

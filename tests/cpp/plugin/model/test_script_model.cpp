@@ -128,6 +128,27 @@ TEST(ScriptModel, WhatAnotherMethodReplacesIsSeenByTheNextPrediction) {
   rescale(3);
 }
 
+TEST(ScriptModel, WhatAMethodHasReplacedIsRestored) {
+  const Folder folder;
+  const std::string file = (folder.path() / "scaled.pt").string();
+  Loaded model("scaled");
+  std::vector<float> x = {1}, scale = {2};
+  const auto predict = [&] {
+    EXPECT_OK(model.call(nullptr, {in(x)}));
+    return model.at<float>(0);
+  };
+  ASSERT_OK(model.call("rescale", {in(scale)}));
+  ASSERT_OK(model.save(file));
+  scale[0] = 3;
+  ASSERT_OK(model.call("rescale", {in(scale)}));
+  for (int i = 0; i < 60; ++i) ASSERT_EQ(predict(), 3);  // frozen by now
+  ASSERT_OK(model.restore(file));
+  for (int i = 0; i < 60; ++i) ASSERT_EQ(predict(), 2);
+  ASSERT_OK(model.call("rescale", {in(scale)}));
+  EXPECT_EQ(predict(), 3);
+  EXPECT_FAILS(Loaded("counter").restore(file), FPT_ERR_FORMAT, "holds another model");
+}
+
 TEST(ScriptModel, AReloadThatFailsLeavesTheModelAsItWas) {
   const Folder folder;
   const std::string file = (folder.path() / "counter.pt").string();

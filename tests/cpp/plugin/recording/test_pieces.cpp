@@ -27,7 +27,7 @@ TEST(Pieces, HolesAreFilledInTheirOrder) {
   values.generator = at::tensor({104, 105, 33, 255}, at::kByte);
   values.written = "2030-01-31T12:00:00+0100";
   values.host = "no\"de\\1\n\xc3\xa9\xff";
-  values.rank = 2, values.ranks = 8;
+  values.rank = 2, values.ranks = 8, values.rank_of_job = 5;
   values.job = "a.1";
   const c10::IValue text =
       pieces({"{",    hole("number", "lr"), " ",    hole("number", "beta"), " \"", hole("generator"),
@@ -37,7 +37,7 @@ TEST(Pieces, HolesAreFilledInTheirOrder) {
   const std::string begin = R"({0.001 1.0 "aGkh/w==" )";
   const std::string end = R"( "2030-01-31T12:00:00+0100" "no\"de\\1\u000a)"
                           "\xc3\xa9"
-                          R"(\\xff" 2 of 8 2 in "a.1"})";
+                          R"(\\xff" 2 of 8 5 in "a.1"})";
   EXPECT_EQ(filled(text, values), begin + "null" + end);
   values.step = 12;
   EXPECT_EQ(filled(text, values), begin + "12" + end);
@@ -100,11 +100,12 @@ TEST(Pieces, NumbersReadBackTheSameAndAreReal) {
 
 TEST(Pieces, ThisProcessIsTold) {
   const test::Variable rank("PMI_RANK", "3"), size("PMI_SIZE", "4");
-  const HoleValues values = HoleValues::of_this_process();
+  const HoleValues values = HoleValues::of_this_process({1, 2});
   EXPECT_EQ(values.written.size(), std::string("2030-01-31T12:00:00+0100").size());
   EXPECT_FALSE(values.host.empty());
-  EXPECT_EQ(values.rank, 3);
-  EXPECT_EQ(values.ranks, 4);
+  EXPECT_EQ(values.rank, 1);
+  EXPECT_EQ(values.ranks, 2);
+  EXPECT_EQ(values.rank_of_job, 3);
   EXPECT_EQ(values.job, job());
   EXPECT_EQ(filled(pieces({hole("job")}), {}), "null");
 }
