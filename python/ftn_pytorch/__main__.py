@@ -84,22 +84,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         chosen.command = "check"
-    if chosen.command in _COMMANDS:
-        try:
-            # What a script writes belongs to its runs, which no command changes.
-            with trial.begun():
-                return _COMMANDS[chosen.command][0].run(chosen)
-        except FtnPytorchError as failure:
-            print(f"{chosen.command}: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
-            return 2
-        except Exception as failure:
-            if not is_of_memory(failure):
-                raise
-            print(f"{chosen.command}: FTN_PYTORCH_ERR_MEMORY: {failure}", file=sys.stderr)
-            return 2
+    if chosen.command not in _COMMANDS and chosen.test and (chosen.json or chosen.program):
+        parser.error("doctor --test takes neither --json nor a program")
+    try:
+        if chosen.command not in _COMMANDS:
+            return _diagnose(chosen)
+        # What a script writes belongs to its runs, which no command changes.
+        with trial.begun():
+            return _COMMANDS[chosen.command][0].run(chosen)
+    except FtnPytorchError as failure:
+        print(f"{chosen.command}: FTN_PYTORCH_ERR_{failure.status}: {failure.text}", file=sys.stderr)
+        return 2
+    except Exception as failure:
+        if not is_of_memory(failure):
+            raise
+        print(f"{chosen.command}: FTN_PYTORCH_ERR_MEMORY: {failure}", file=sys.stderr)
+        return 2
+
+
+def _diagnose(chosen: argparse.Namespace) -> int:
     if chosen.test:
-        if chosen.json or chosen.program:
-            parser.error("doctor --test takes neither --json nor a program")
         return self_test.run()
     found = doctor.findings({})
     if chosen.program:

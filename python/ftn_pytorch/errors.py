@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -51,6 +52,16 @@ def did_you_mean(found: str, valid: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(found, list(valid), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def require_count(what: str, value: Any) -> None:
+    """ARGUMENT for what is no whole number of at least 1; ``what`` opens the text, as "Replay: capacity" does."""
+    try:
+        is_count = operator.index(value) >= 1
+    except TypeError:
+        is_count = False
+    if not is_count:
+        raise FtnPytorchError("ARGUMENT", f"{what} is {value!r}, it must be a whole number of at least 1")
 
 
 def pip_install(*packages: str) -> str:

@@ -269,8 +269,8 @@ void require_described(const fpt_arg& arg, const std::string& what) {
     case FPT_ERR_KIND:
       if (is_logical(arg.dtype))
         fail(FPT_ERR_KIND, what, " is an array of default or another kind of logical (", dtype_size(arg.dtype),
-             " bytes); only logical(c_bool) arrays have a counterpart in Python");
-      fail(FPT_ERR_KIND, what, " has a type or kind without a counterpart in Python (",
+             " bytes); only logical(c_bool) arrays can be passed");
+      fail(FPT_ERR_KIND, what, " has a type or kind that torch and NumPy do not have (",
            arg.u.text[0] ? arg.u.text : concat("type code ", value),
            "); integer(1,2,4,8), real(4,8), complex(4,8), logical(c_bool) arrays, logical and character scalars can be "
            "passed");

@@ -137,9 +137,8 @@ CheckedCopy fit_array(const Array& seen, const char* type, const fpt_arg& output
   copy.source = same_layout ? seen : reversed(seen);
   if (!same_shape(copy.source, copy.target)) {
     const Array script_target = same_layout ? copy.target : reversed(copy.target);
-    fail(FPT_ERR_SHAPE, label, " has shape ", shape_text(seen), " in Python, but the output needs ",
-         shape_text(script_target), " there (", shape_text(copy.target),
-         " in Fortran): nothing is broadcast or squeezed");
+    fail(FPT_ERR_SHAPE, label, " has shape ", shape_text(seen), ", but the output needs ", shape_text(script_target),
+         ", which is ", shape_text(copy.target), " in Fortran: nothing is broadcast or squeezed");
   }
   require_type(copy.source, copy.target, cast, label);
   return copy;

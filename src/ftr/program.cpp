@@ -71,8 +71,8 @@ void Program::note_reads(const c10::IValue& recording) {
   if (!recording.toGenericDict().contains("read")) return;  // an earlier version wrote it
   StateText state(state_.content().state);
   for (const c10::IValue& each : items_in(entry_in(recording, "read"), "\"read\"")) {
-    const std::vector<c10::IValue> parts = parts_in(each, 2, "what was read");
-    Read read{text_in(parts[0], "its name"), {}, std::nullopt};
+    const std::vector<c10::IValue> parts = parts_in(each, 3, "what was read");
+    Read read{text_in(parts[0], "its name"), {}, logical_in(parts[2], "whether it may be missing"), std::nullopt};
     for (const c10::IValue& step : items_in(parts[1], "its way"))
       read.way.push_back(text_in(step, "a step of its way"));
     read.text = state.at(read.way);
@@ -89,7 +89,7 @@ void Program::require_as_read(const Content& content, const std::string& path) c
   StateText state(content.state);
   for (const Read& each : reads_) {
     const std::optional<std::string_view> there = state.at(each.way);
-    if (there == each.text) continue;
+    if (there == each.text || (!there && each.may_lack)) continue;
     fail(Why::format, path, " does not fit the recordings in ", file_, ", which were made with another value of ",
          each.what, ": it is ", told(there), " in the checkpoint, and ", told(each.text),
          " in the recordings. Let the script restore the checkpoint, and save its recordings again");

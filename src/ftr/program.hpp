@@ -71,6 +71,7 @@ class Program {
   struct Read {
     std::string what;
     TextWay way;
+    bool may_lack = false;            ///< an earlier torch did not write it, and it is what that computed with
     std::optional<std::string> text;  ///< none where nothing has changed it since the load of the script
   };
 

@@ -61,12 +61,15 @@ pid_t start(int listening, std::size_t ranks, const Sharing& sharing) {
   char* const arguments[] = {name.data(), count.data(), device.data(), nullptr};
 
   const Descriptor passed(fcntl(listening, F_DUPFD_CLOEXEC, above_standard_files));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, passed.get(), STDERR_FILENO + 1);
+  int failure = passed ? 0 : errno;
   pid_t process = 0;
-  const int failure = posix_spawn(&process, file.c_str(), &actions, nullptr, arguments, environment.data());
-  posix_spawn_file_actions_destroy(&actions);
+  if (passed) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, passed.get(), STDERR_FILENO + 1);
+    failure = posix_spawn(&process, file.c_str(), &actions, nullptr, arguments, environment.data());
+    posix_spawn_file_actions_destroy(&actions);
+  }
   if (failure != 0)
     fail(FPT_ERR_INTERPRETER, purpose_of(sharing), ": ", file, " could not be started: ", std::strerror(failure));
   return process;

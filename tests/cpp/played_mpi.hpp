@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// An MPI of one process, by the names of its Fortran bindings. For one file of a program that exports its symbols.
+/// An MPI of one process, by the names of its Fortran bindings. For a program that exports its symbols.
 #pragma once
 
 #include <cstring>
@@ -24,42 +24,45 @@ inline constexpr int null_handle = 2, inter_handle = 3;
 inline constexpr int single = 41, real8 = 42, operation_single = 51, operation_double = 52;
 
 extern "C" {
-__attribute__((visibility("default"))) void mpi_initialized_(int* flag, int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_initialized_(int* flag, int* code) {
   *flag = played ? played->initialised : 0;
   *code = 0;
   if (played && played->has_wide_integers) flag[1] = code[1] = 0;
 }
-__attribute__((visibility("default"))) void mpi_finalized_(int* flag, int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_finalized_(int* flag, int* code) {
   *flag = played->finalised;
   *code = 0;
 }
-__attribute__((visibility("default"))) void mpi_comm_get_parent_(int* parent, int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_comm_get_parent_(int* parent, int* code) {
   *parent = null_handle;
   *code = 0;
 }
-__attribute__((visibility("default"))) void mpi_comm_test_inter_(int* handle, int* flag, int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_comm_test_inter_(int* handle, int* flag, int* code) {
   *flag = *handle == inter_handle;
   *code = 0;
 }
-__attribute__((visibility("default"))) void mpi_comm_rank_(int*, int* rank, int* code) { *rank = *code = 0; }
-__attribute__((visibility("default"))) void mpi_comm_size_(int* handle, int* size, int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_comm_rank_(int*, int* rank, int* code) {
+  *rank = *code = 0;
+}
+inline __attribute__((used, visibility("default"))) void mpi_comm_size_(int* handle, int* size, int* code) {
   *size = played->size;
   *code = *handle == 7 ? 0 : 5;
 }
-__attribute__((visibility("default"))) void mpi_type_create_f90_real_(int* digits, int* range, int* type, int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_type_create_f90_real_(int* digits, int* range, int* type,
+                                                                                   int* code) {
   *type = *digits == 6 && *range == 37 ? single : *digits == 15 && *range == 307 ? real8 : 0;
   *code = 0;
 }
-__attribute__((visibility("default"))) void mpi_op_create_(fpt_mpi_function function, int* commutes, int* made,
-                                                           int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_op_create_(fpt_mpi_function function, int* commutes,
+                                                                        int* made, int* code) {
   const bool is_double = function == fpt_mpi_sum(FPT_FLOAT64);
   *made = is_double ? operation_double : operation_single;
   ++operations_made;
   *code = *commutes == 1 ? 0 : 1;
 }
-__attribute__((visibility("default"))) void mpi_iallreduce_(void* mine, void* sums, int* count, int* type,
-                                                            int* operation, int* communicator, int* request,
-                                                            int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_iallreduce_(void* mine, void* sums, int* count, int* type,
+                                                                         int* operation, int* communicator,
+                                                                         int* request, int* code) {
   *code = *communicator == 7 && *operation == (*type == real8 ? operation_double : operation_single) ? played->code : 6;
   *request = 9;
   played->counts.push_back(*count);
@@ -67,7 +70,7 @@ __attribute__((visibility("default"))) void mpi_iallreduce_(void* mine, void* su
   if (*type == real8 && played->others_double) played->others_double(static_cast<double*>(sums), *count);
   if (*type == single && played->others_single) played->others_single(static_cast<float*>(sums), *count);
 }
-__attribute__((visibility("default"))) void mpi_test_(int* request, int* done, int*, int* code) {
+inline __attribute__((used, visibility("default"))) void mpi_test_(int* request, int* done, int*, int* code) {
   *code = *request == 9 ? 0 : 8;
   *done = played->arrives;
 }

@@ -43,6 +43,13 @@ def test_command_ends_with_one_if_something_is_wrong(command, tmp_path) -> None:
     assert {"IMPORT"} == {finding["status"] for finding in report["findings"] if finding["verdict"] == "wrong"}
 
 
+def test_a_program_that_is_none_is_a_wrong_argument(command, tmp_path) -> None:
+    (tmp_path / "launcher").write_text("#!/bin/sh\n")
+    for name, text in (("nowhere", "ERR_FILE: nowhere cannot be read"), ("launcher", "ERR_ARGUMENT: launcher is no")):
+        done = command("doctor", name, code=2, cwd=tmp_path)
+        assert text in done.stderr and not done.stdout
+
+
 def test_library_of_another_python_is_wrong(command, tmp_path) -> None:
     library = tmp_path / "lib" / "libftn_pytorch.so"
     library.parent.mkdir()

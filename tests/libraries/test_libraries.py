@@ -166,12 +166,13 @@ def test_stream_in_the_memory_of_the_program(program) -> None:
 
 
 def doctor(program: Program, library: str, build_dir: Path, **options) -> tuple[list[str], int]:
-    """Lines about a program, which does not run meanwhile, and the exit code."""
+    """Lines about a program, which does not run meanwhile, with what is written of a failure, and the exit code."""
     package = Path(__file__).resolve().parents[2] / "python"
     variables = {**os.environ, "PYTHONPATH": str(package), "ftn_pytorch_ROOT": str(build_dir), **options}
     words = ["-m", "ftn_pytorch", "doctor", str(program.programs / f"libraries_{library}")]
     done = warm.run(words, env=variables)
-    return [line for line in done.stdout.splitlines() if "program" in line or "own names" in line], done.returncode
+    lines = [line for line in done.stdout.splitlines() if "program" in line or "own names" in line]
+    return [*lines, *done.stderr.splitlines()], done.returncode
 
 
 def test_doctor_looks_into_a_program(program, build_dir) -> None:
@@ -192,9 +193,9 @@ def test_doctor_starts_nothing_that_it_cannot_stop(program, build_dir, tmp_path)
     """Neither a script nor a program that is not there."""
     (tmp_path / "libraries_script").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     (tmp_path / "libraries_script").chmod(0o755)
-    for library, said in (("script", "is no compiled program"), ("nothing", "cannot be read")):
+    for library, said in (("script", "is no compiled program"), ("nothing", "cannot be read: No such file")):
         lines, code = doctor(Program(tmp_path, tmp_path), library, build_dir)
-        assert code == 1 and said in lines[-1] and not (tmp_path / "ran").exists(), lines
+        assert code == 2 and said in lines[-1] and not (tmp_path / "ran").exists(), lines
 
 
 def test_diagnosis_from_inside(program) -> None:

@@ -279,7 +279,9 @@ def test_a_checkpoint_that_cannot_be_written_removes_none(tmp_path, fails, check
     assert names(tmp_path) == [".lock", *of_steps(1)]
 
 
-@pytest.mark.parametrize(("keep", "step", "piece"), [(0, None, "keep is 0"), (3, -5, "step is -5")])
+@pytest.mark.parametrize(
+    ("keep", "step", "piece"), [(0, None, "keep is 0"), (2.5, None, "keep is 2.5"), (3, -5, "step is -5")]
+)
 def test_wrong_numbers_are_refused(tmp_path, fails, checkpoint, keep, step, piece):
     with fails("ARGUMENT", piece):
         checkpoint.write(str(tmp_path), keep=keep, step=step)

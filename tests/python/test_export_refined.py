@@ -62,6 +62,14 @@ def test_the_function_trains_the_file(command):
     assert finished is False and second < first
 
 
+def test_a_training_that_is_not_in_the_file_is_told(command, write):
+    code, told = command("model.py")
+    assert code == 0 and "ftn_pytorch_train is not in the file, which predicts alone" in told, told
+    write("predicts.py", "import torch\ndef ftn_pytorch_forward(x): return 2 * x\n")
+    code, told = command("predicts.py", *TARGET)
+    assert code == 2 and "predicts.py has no ftn_pytorch_train, which would take what --target names" in told, told
+
+
 def test_a_file_that_is_not_equal_leaves_the_older_one(command, tmp_path, monkeypatch):
     (tmp_path / "net.ftr").write_text("good")
     before = sorted(os.listdir(tmp_path))

@@ -319,7 +319,7 @@ def test_weights_lose_no_digits():
     assert failure.value.status == "DTYPE"
 
 
-@pytest.mark.parametrize("given", [{"when_full": "wait"}, {"queue": 0}])
+@pytest.mark.parametrize("given", [{"when_full": "wait"}, {"queue": 0}, {"queue": 2.5}])
 def test_wrong_settings_are_refused(given):
     with pytest.raises(FtnPytorchError, match="valid are|at least 1"):
         Background(lambda: None, **given)

@@ -87,9 +87,9 @@ def test_a_state_goes_on_bit_for_bit(fails):
 
 
 def test_what_does_not_fit_is_refused(fails):
-    for n, gamma in ((0, 0.9), (1, 1.1)):
-        with fails("ARGUMENT", f"n is {n} and gamma {gamma}"):
-            NStep(n, gamma)
+    for given, wrong in (((0, 0.9), "n is 0"), ((1, 1.1), "gamma is 1.1")):
+        with fails("ARGUMENT", wrong):
+            NStep(*given)
     made, step = NStep(2), list(played()[0])
     made.add(*step)
     with fails("SHAPE", "observations and actions were"):

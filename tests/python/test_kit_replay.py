@@ -169,7 +169,7 @@ def test_what_makes_no_sense_is_refused(fails):
         Replay(10, "heap")
     with fails("ARGUMENT", "capacity is 0"):
         Replay(0)
-    with fails("ARGUMENT", "held_out 1"):
+    with fails("ARGUMENT", "held_out is 1.0"):
         Replay(1, held_out=1.0)
     with fails("ARGUMENT", "no samples"):
         Replay(10).sample(3)
@@ -181,9 +181,9 @@ def test_what_makes_no_sense_is_refused(fails):
         replay[4]
 
 
-@pytest.mark.parametrize("part", [lambda: Replay(1e5), lambda: NStep(2.5), lambda: Rollout("3")])
+@pytest.mark.parametrize("part", [lambda: Replay(1e5), lambda: NStep(torch.tensor(2.5)), lambda: Rollout("3")])
 def test_a_number_of_samples_or_steps_is_whole(part, fails):
-    with fails("ARGUMENT", "whole number"):
+    with fails("ARGUMENT", "it must be a whole number of at least 1"):
         part()
 
 

@@ -112,8 +112,10 @@ def test_a_state_goes_on_bit_for_bit(fails):
 
 
 def test_what_does_not_fit_is_refused(fails):
-    with fails("ARGUMENT", "steps is 0, gamma 0.99 and lam 0.95"):
+    with fails("ARGUMENT", "steps is 0"):
         Rollout(0)
+    with fails("ARGUMENT", "gamma is 0.99 and lam 1.5"):
+        Rollout(1, lam=1.5)
     rollout = Rollout(1)
     with fails("ARGUMENT", "no steps to finish"):
         rollout.finish(critic)

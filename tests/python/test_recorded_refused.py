@@ -37,6 +37,27 @@ def test_what_is_said():
     assert not apply.recording.is_ready and all(torch.equal(each, item(X + call)) for call, each in enumerate(results))
 
 
+@torch.library.custom_op("recorded_refused::untold", mutates_args=())
+def untold(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    return x * 2
+
+
+held = torch.zeros(3)
+
+
+@pytest.mark.filterwarnings("ignore:.*is not recorded yet")
+@pytest.mark.parametrize("function", [lambda x: untold(x), lambda x: untold(held) + x], ids=["argument", "name"])
+def test_what_an_operator_writes_and_does_not_tell_is_written_once(function):
+    apply = recorded(function)
+    for call in range(CALLS):
+        held.zero_()
+        x = torch.zeros(3)
+        assert torch.equal(apply(x), torch.full((3,), 2.0)), call
+        assert x.sum() + held.sum() == 3, call
+    assert not apply.recording.is_ready
+
+
 def test_a_tolerance_lets_small_differences_pass():
     noise = iter([0.0] * 4 + [1e-7] * 100)
 

@@ -280,6 +280,27 @@ def test_a_checkpoint_of_activations_is_recorded():
     assert apply.recording.is_ready
 
 
+def checkpointed(x):
+    y = torch.utils.checkpoint.checkpoint(torch.nn.functional.dropout, weight * x, use_reentrant=False)
+    return torch.autograd.grad(y.sum(), weight)[0]
+
+
+def forked(x):
+    with torch.random.fork_rng():
+        return torch.nn.functional.dropout(x)
+
+
+weight = torch.ones(3, requires_grad=True)
+
+
+@pytest.mark.parametrize("function", [checkpointed, forked])
+def test_numbers_that_torch_draws_again_are_refused(function):
+    apply = recorded(function)
+    with pytest.warns(FtnPytorchWarning, match=": torch sets random numbers back, as a checkpoint of act"):
+        for _ in range(CALLS):
+            apply(X)
+
+
 def test_a_class_that_tells_its_layout_by_itself():
     """As torch.masked does: what a tensor is asked for is no operator of the dispatcher."""
 

@@ -81,3 +81,38 @@ def test_a_number_in_a_slot_that_comes_back_has_its_recording():
         settings.factor = 1.0 + call // 6 % 2
         assert torch.equal(scaled(torch.ones(2)), torch.full((2,), settings.factor))
     assert len(scaled.recording.tapes()) == 2 and not scaled.recording.obstacle
+
+
+class Twice(nn.Parameter):
+    scale = 2.0
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_the_class_of_a_tensor_is_compared(is_own):
+    net = nn.Linear(2, 2)
+    weight = nn.Parameter(torch.ones(2)) if is_own else net.weight
+
+    def scaled(x):
+        return net(x) * weight * getattr(weight if is_own else net.weight, "scale", 1.0)
+
+    apply, x = recorded(scaled), torch.ones(2)
+    for call in range(12):
+        if call == 8:
+            assert apply.recording.is_ready
+            weight.__class__ = Twice
+        assert torch.equal(apply(x), scaled(x)), call
+
+
+@pytest.mark.parametrize("name", ["weight", "x"])
+def test_a_function_that_gives_a_tensor_another_class_is_refused(name):
+    weight = torch.ones(2)
+
+    def change(x):
+        {"x": x, "weight": weight}[name].__class__ = nn.Parameter
+        return x * 2
+
+    with pytest.warns(FtnPytorchWarning, match="the class of weight|an argument other attributes"):
+        apply = recorded(change)
+        for _ in range(6):
+            apply(torch.ones(2))
+            weight.__class__ = torch.Tensor

@@ -157,7 +157,7 @@ def test_a_value_that_is_another_one_when_it_is_saved_is_none_of_these(script, t
     names["later"]()
     file = str(tmp_path / "step.ftr")
     writing.write(file, {"step": writing.tapes_of("step", names["step"])}, runner.found_state(), "model.py")
-    read = [what for what, _ in torch.load(file, weights_only=True)["recording"]["read"]]
+    read = [what for what, _, _ in torch.load(file, weights_only=True)["recording"]["read"]]
     assert "loss_of.weight" not in read
     assert "scale" in read
 
@@ -168,10 +168,47 @@ def test_a_value_that_is_another_one_when_it_is_saved_is_none_of_these(script, t
 def test_a_text_that_is_no_state_leads_nowhere(script, tmp_path, text, monkeypatch):
     runner, names, _ = script()
     file, other = str(tmp_path / "step.ftr"), str(tmp_path / "other.ckpt")
-    monkeypatch.setattr(reads, "of", lambda *given: [("scale", ["0", '"objects"', '"optimizer"', '"state"', "7", "x"])])
+    way = ["0", '"objects"', '"optimizer"', '"state"', "7", "x"]
+    monkeypatch.setattr(reads, "of", lambda *given: [("scale", way, False)])
     save_recording(file, {"step": names["step"]}, names)
     program.save(runner, other)
-    content = torch.load(other, weights_only=True)
-    altered = {**content, "state": text, "holes": []}
-    checkpoint_file.write(other, checkpoint_file.description(other), lambda stream: torch.save(altered, stream))
+    alter(other, lambda content: {"state": text, "holes": []})
     load_recording(file).restore(other)
+
+
+def alter(place, change):
+    """Write other entries into a checkpoint."""
+    content = torch.load(place, weights_only=True)
+    altered = {**content, **change(content)}
+    checkpoint_file.write(place, checkpoint_file.description(place), lambda stream: torch.save(altered, stream))
+
+
+@pytest.mark.parametrize(
+    "was, becomes, is_right",
+    [
+        ('"fused": null', '"fused": null, "of a later torch": true', True),
+        (', "nesterov": false', "", True),
+        (', "fused": null', "", False),
+        ('"nesterov": false', '"nesterov": true', False),
+    ],
+)
+def test_groups_of_optimizers_that_another_version_of_torch_has_written(script, tmp_path, was, becomes, is_right):
+    """torch puts False there where nothing stands for "nesterov" and for "fused", which was None."""
+    runner, names, samples = script()
+    file, other = str(tmp_path / "step.ftr"), str(tmp_path / "other.ckpt")
+    save_recording(file, {"step": names["step"]}, names)
+    program.save(runner, other)
+    losses = [names["step"](*each) for each in samples[8:]]
+
+    def group_of_another_version(content):
+        assert content["state"].count(was) == 1
+        return {"state": content["state"].replace(was, becomes), "holes": []}
+
+    alter(other, group_of_another_version)
+    saved = load_recording(file)
+    if is_right:
+        saved.restore(other)
+        assert all(torch.equal(saved.call("step", *each), loss) for each, loss in zip(samples[8:], losses))
+    else:
+        with pytest.raises(FtnPytorchError, match="does not fit"):
+            saved.restore(other)

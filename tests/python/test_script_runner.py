@@ -67,6 +67,13 @@ def test_configuration_without_setup_is_refused(load, fails):
         load(EMPTY, {"lr": 0.1, "depth": 3})
 
 
+@pytest.mark.parametrize("hook", ["forward", "train", "save", "restore", "setup"])
+def test_a_hook_that_is_no_function_is_refused(load, fails, hook):
+    with fails("HOOK", f"model.py: ftn_pytorch_{hook} is of type int, not a function"):
+        load(f"ftn_pytorch_{hook} = 3\n")
+    load(f"ftn_pytorch_{hook} = None\n")
+
+
 def test_configuration_that_setup_does_not_take_is_refused(load, fails):
     with fails("SIGNATURE", "ftn_pytorch_setup(lr=0.1, *, name='net')", "depth=int"):
         load(SETUP, {"depth": 3})

@@ -97,13 +97,18 @@ def owner() -> dict[str, Any]:
     return {"job": launcher.job(), RANK_OF_JOB: launcher.launched_rank_and_size()[0]}
 
 
+def owner_in_job() -> dict[str, Any]:
+    """``owner``, for files of other kinds: outside of a job they tell nothing."""
+    own = owner()
+    return {} if own["job"] is None else own
+
+
 def sign(archive: BinaryIO) -> None:
     """Have another zip archive, which is complete, tell its ``owner`` in a comment. Outside of a job it stays as it is.
 
     Readers pass over the comment. ``src/plugin/file_owner.cpp`` does the same.
     """
-    own = owner()
-    if own["job"] is not None:
+    if own := owner_in_job():
         comment = json.dumps(own).encode()
         archive.seek(-2, os.SEEK_END)
         archive.write(len(comment).to_bytes(2, "little") + comment)

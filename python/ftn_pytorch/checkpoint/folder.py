@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, require_count
 from ..system import files, process, trial
 from ..system.file_lock import Lock
 from . import file
@@ -193,8 +193,7 @@ class Session:
 
 
 def _require(keep: int, step: int | None) -> None:
-    if keep < 1:
-        raise FtnPytorchError("ARGUMENT", f"keep is {keep}, it must be at least 1")
+    require_count("keep", keep)
     if step is not None and step < 0:
         raise FtnPytorchError("ARGUMENT", f"step is {step}, it must not be negative")
 

@@ -54,15 +54,17 @@ def run(chosen: argparse.Namespace, output: str) -> int:
     inputs = [InputSpec.parse(text, dtype) for text in chosen.input]
     targets = [InputSpec.parse(text, dtype, "--target") for text in chosen.target]
     runner = opened_in_python(source, {"record": True}, chosen)
-    hooks = {FORWARD: inputs}
-    if targets:
-        hooks[TRAIN] = [*inputs, *targets]
+    hooks = {FORWARD: inputs, **({TRAIN: [*inputs, *targets]} if targets else {})}
     if trained != TRAIN:
         _require_recorded(runner, source, trained, targets)
     names = {FORWARD: FORWARD, TRAIN: trained}
     hooks = {name: specs for name, specs in hooks.items() if runner.find(names[name]) is not None}
+    if targets and TRAIN not in hooks:
+        raise FtnPytorchError("HOOK", f"{source} has no {TRAIN}, which would take what --target names: leave it out")
     if not hooks:
         raise FtnPytorchError("HOOK", f"{source} has no {FORWARD}, and no {TRAIN} with --target")
+    if TRAIN not in hooks and runner.find(TRAIN) is not None:
+        print(f"{TRAIN} is not in the file, which predicts alone: give its targets with --target", file=sys.stderr)
     return export_check.kept_if(output, _Export(runner, hooks, names, output, chosen).run)
 
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors import FtnPytorchError
 from ..system import installation
 from ..system.program_libraries import obstacle
 from .finding import NOTE, OK, WRONG, Finding
@@ -25,11 +26,14 @@ def of_process(library: Any) -> Iterator[Finding]:
 
 
 def of_program(program: str) -> Iterator[Finding]:
-    """What the loader does for a program, which does not run: the library ends the process before it begins."""
+    """What the loader does for a program, which does not run: the library ends the process before it begins.
+
+    FILE, ARGUMENT or LIBRARY where there is nothing that could be looked into.
+    """
     core = installation.library()
-    why = _not_startable(program, core)
+    why = _not_loaded(program, core)
     if why:
-        yield Finding("program", WRONG, f"{program} {why}", status="ARGUMENT")
+        yield Finding("program", WRONG, f"{program} cannot be loaded: {why}")
         return
     with tempfile.NamedTemporaryFile(mode="r", suffix=".ftn_pytorch") as report:
         environment = {**_preloading(core), "FTN_PYTORCH_DOCTOR_REPORT": report.name}
@@ -54,26 +58,29 @@ def _preloading(core: str) -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": f"{before}:{core}".lstrip(":")}
 
 
-def _not_startable(program: str, core: str) -> str:
-    """Why a program would run, or not start, if it were asked; empty where it is certain that it does not run."""
+def _not_loaded(program: str, core: str) -> str:
+    """Why a program does not start; empty where it is certain that it does not run if it is asked."""
     try:
         with open(program, "rb") as stream:
             head = stream.read(4096)
     except OSError as failure:
-        return f"cannot be read: {failure.strerror}"
+        raise FtnPytorchError("FILE", f"{program} cannot be read: {failure.strerror}") from failure
     if head[:4] != b"\x7fELF":
-        return "is no compiled program: name the file that a launcher or script starts"
+        text = f"{program} is no compiled program: name the file that a launcher or script starts"
+        raise FtnPytorchError("ARGUMENT", text)
     if not core:
-        return "cannot be looked into without the library: run the doctor of an installation"
+        text = f"{program} cannot be looked into without the library: run the doctor of an installation"
+        raise FtnPytorchError("LIBRARY", text)
     begin = head.find(b"/ld")
     begin = head.rfind(b"\0", 0, begin) + 1 if begin >= 0 else 0
     loader = os.fsdecode(head[begin : head.find(b"\0", begin)]) if begin else ""
     if not os.path.isfile(loader):
-        return "is no program with shared libraries: nothing of them takes the place of torch's own"
+        text = f"{program} is no program with shared libraries: nothing of them takes the place of torch's own"
+        raise FtnPytorchError("ARGUMENT", text)
     command = [loader, "--list", os.path.abspath(program)]
     listed = subprocess.run(command, env=_preloading(core), capture_output=True, text=True, check=False)
     if listed.returncode or core not in listed.stdout:
-        return f"cannot be loaded: {(listed.stderr or listed.stdout).strip()}"
+        return (listed.stderr or listed.stdout).strip()
     return ""
 
 

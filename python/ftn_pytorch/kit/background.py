@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError, describe
+from ..errors import FtnPytorchError, describe, require_count
 from ..system import fair_lock, process
 from .copies import own
 from .outcome import outcome_of
@@ -64,8 +64,7 @@ class Background:
     ) -> None:
         if when_full not in _WHEN_FULL:
             raise FtnPytorchError("ARGUMENT", f"Background: when_full is {when_full!r}, valid are {list(_WHEN_FULL)}")
-        if queue < 1:
-            raise FtnPytorchError("ARGUMENT", f"Background: queue is {queue}, it must be at least 1")
+        require_count("Background: queue", queue)
         self._step, self._network = step, network
         trained = [] if network is None else [network]
         self._weights = Weights(lambda: parts_of(trained), lambda: parts_of([self.published] if trained else []))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, require_count
 from ..ranks import totals
 from ..system import thread_recorder
 from . import over_ranks as ranks
@@ -30,8 +30,7 @@ class LearntRange(torch.nn.Module):
 
     def __init__(self, columns: int, *, over_ranks: bool | None = None) -> None:
         super().__init__()
-        if columns < 1:
-            raise FtnPytorchError("ARGUMENT", f"LearntRange: columns is {columns}, it must be at least 1")
+        require_count("LearntRange: columns", columns)
         self.over_ranks = over_ranks
         # The range that nothing is in
         self.register_buffer("low", torch.full((columns,), torch.inf, dtype=torch.float64))

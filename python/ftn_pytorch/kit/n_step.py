@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, require_count
 from .transitions import checked, form
 from .unrecorded import unrecorded
 
@@ -25,11 +25,9 @@ class NStep:
     """
 
     def __init__(self, n: int, gamma: float = 0.99) -> None:
-        if not hasattr(n, "__index__") or n < 1 or not 0 <= gamma <= 1:
-            raise FtnPytorchError(
-                "ARGUMENT",
-                f"NStep: n is {n} and gamma {gamma}, they must be a whole number of at least 1, and in [0, 1]",
-            )
+        require_count("NStep: n", n)
+        if not 0 <= gamma <= 1:
+            raise FtnPytorchError("ARGUMENT", f"NStep: gamma is {gamma}, it must be in [0, 1]")
         self.n, self.gamma = n, gamma
         self._steps = 0
         # (n, environments, ...): observation and action, the rewards since, their weight, and what is not complete.

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError, missing_package
+from ..errors import FtnPytorchError, missing_package, require_count
 from ..system import trial
 from .handoff import Handoff, LoopEnd
 from .outcome import number
@@ -69,8 +69,8 @@ class Online:
                 f"Online: the module is a {type(module).__module__}.{type(module).__qualname__}, it must be a "
                 "lightning.pytorch.LightningModule (the package pytorch_lightning has a class of its own)",
             )
-        if steps_per_epoch is not None and steps_per_epoch < 1:
-            raise FtnPytorchError("ARGUMENT", f"Online: steps_per_epoch is {steps_per_epoch}, it must be at least 1")
+        if steps_per_epoch is not None:
+            require_count("Online: steps_per_epoch", steps_per_epoch)
         self.module, self._options = module, options
         self.is_completed, self.loss = False, math.inf
         self._turn = threading.Lock()

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, require_count
 from ..values import as_tensor
 from . import storage
 from .priorities import Priorities
@@ -72,12 +72,9 @@ class Replay(Dataset):
     ) -> None:
         if kind not in _KINDS:
             raise FtnPytorchError("ARGUMENT", f"Replay: kind is {kind!r}, it must be one of {', '.join(_KINDS)}")
-        if not hasattr(capacity, "__index__") or capacity < 1 or not 0 <= held_out < 1:
-            raise FtnPytorchError(
-                "ARGUMENT",
-                f"Replay: capacity is {capacity} and held_out {held_out}, they must be a whole number of at least 1, "
-                "and in [0, 1)",
-            )
+        require_count("Replay: capacity", capacity)
+        if not 0 <= held_out < 1:
+            raise FtnPytorchError("ARGUMENT", f"Replay: held_out is {held_out}, it must be in [0, 1)")
         self.capacity, self.kind, self.exponent = capacity, kind, exponent
         self.seen = 0
         self._own_lock()

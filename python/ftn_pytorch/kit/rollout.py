@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, require_count
 from .transitions import Transitions, checked, form
 from .unrecorded import unrecorded
 
@@ -24,12 +24,9 @@ class Rollout:
     """
 
     def __init__(self, steps: int, gamma: float = 0.99, lam: float = 0.95) -> None:
-        if not hasattr(steps, "__index__") or steps < 1 or not 0 <= gamma <= 1 or not 0 <= lam <= 1:
-            raise FtnPytorchError(
-                "ARGUMENT",
-                f"Rollout: steps is {steps}, gamma {gamma} and lam {lam}, they must be a whole number of at "
-                "least 1, and in [0, 1]",
-            )
+        require_count("Rollout: steps", steps)
+        if not 0 <= gamma <= 1 or not 0 <= lam <= 1:
+            raise FtnPytorchError("ARGUMENT", f"Rollout: gamma is {gamma} and lam {lam}, they must be in [0, 1]")
         self.steps, self.gamma, self.lam = steps, gamma, lam
         self._filled = 0
         self._columns: list[torch.Tensor] = []

@@ -137,11 +137,10 @@ def _write_npz(path: str, arrays: Mapping) -> None:
 
 
 def _write_hdf5(path: str, arrays: Mapping) -> None:
-    own = file.owner()
     with _h5py().File(path, "w") as written:
         for name, each in arrays.items():
             written[name] = each
-        written.attrs.update(own if own["job"] is not None else {})
+        written.attrs.update(file.owner_in_job())
 
 
 def _owner_in_hdf5(path: str) -> Any:

@@ -109,6 +109,7 @@ def _parts_of(value: Any) -> Iterator[Any]:
             yield from _parts_of(each)
     elif isinstance(value, torch.Tensor):
         yield address_of(value)
+        yield type(value)
         for field in fields_of(value).items():
             yield from field
 

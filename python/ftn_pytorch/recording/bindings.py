@@ -291,6 +291,7 @@ class Watch:
 
     def _tensor(self, value: Any, path: str) -> None:
         self.tensors.append(value)
+        self._add(binding.CLASS, value, None, type(value), f"the class of {path}")
         self._attributes.append(items_of(fields_of(value), f"{path}."))
         self._met(value, path)
 

@@ -68,9 +68,10 @@ class State:
 class Surroundings:
     """What a recording reads and does not change."""
 
-    def __init__(self, tape: Tape, state: State) -> None:
+    def __init__(self, tape: Tape, state: State, inputs: list[Any]) -> None:
         addresses = set(map(address_of, state.tensors))
-        self._tensors = [tensor for (tensor,) in tape.memory if address_of(tensor) not in addresses]
+        read = (*(tensor for (tensor,) in tape.memory), *inputs)
+        self._tensors = [tensor for tensor in read if address_of(tensor) not in addresses]
         self._copies = [tensor.detach().clone() for tensor in self._tensors]
         own = {id(parameter) for parameter, _ in state.gradients}
         others = [parameter for parameter, _, _ in tape.gradients_before if id(parameter) not in own]
@@ -99,7 +100,7 @@ def both_ways(call: Call, variant: Variant, tolerance: float) -> tuple[Any, str 
         args = given(call.args, tape.given)
         inputs = tensors_in(args, call.named)
         before = State(tape, inputs)
-        around = Surroundings(tape, before)
+        around = Surroundings(tape, before, inputs)
     except Exception as failure:
         return NotImplemented, _told(failure)
     # A function that gives other numbers may count or draw them in Python, so there is one call of it, not a second
@@ -122,6 +123,8 @@ def both_ways(call: Call, variant: Variant, tolerance: float) -> tuple[Any, str 
         return NotImplemented, TOO_LITTLE
     if recorder is not None and recorder.obstacle:
         return result, recorder.obstacle
+    if around.have_changed():  # by others, or by an operator that does not tell, which would do it once more
+        return result, OTHERS
     try:
         after = State(tape, inputs)
     except Exception as failure:

@@ -87,6 +87,8 @@ class Calls:
         """A class of torch tells by attributes whether a tensor is one of its instances, and code has asked."""
         self._recorder, self._watch, self._trials = recorder, watch, trials
         self._previous: Any = None
+        self._state: Any = None
+        """Of a generator that is being set."""
         self._loading = 0
         """How many functions run that import modules: what code of these does, it does once in any case."""
         self._thread = threading.get_ident()
@@ -173,6 +175,8 @@ class Calls:
                 self._recorder.refuse(f"the step of its {kind} writes into a tensor, such as its rate: step it outside")
         if event == "return" and frame.f_code is _STEP:
             self._trials.end(frame.f_locals["args"][0])
+        if event in ("c_call", "c_return") and argument.__name__ == "set_state":
+            self._see_generator(argument.__self__, event == "c_return")
         if event == "c_call" and is_of_user(frame):
             self._recorder.called = argument
             self.asks_switches |= "get_" in getattr(argument, "__name__", "")
@@ -183,6 +187,16 @@ class Calls:
             is_deep = argument in _FILES or (is_of_generator and not is_kept)
             if self._concerns(frame, _OWN_THREADS if argument in _OF_THREADS else FOR_PEOPLE, is_deep):
                 self._refuse(why)
+
+    def _see_generator(self, generator: torch.Generator, is_set: bool) -> None:
+        """A run draws one number after the other. torch may set a generator to the state that it has."""
+        with self._recorder.paused():
+            before, self._state = self._state, generator.get_state()
+            if is_set and not torch.equal(before, self._state):
+                self._recorder.refuse(
+                    "torch sets random numbers back, as a checkpoint of activations (torch.utils.checkpoint) and "
+                    "fork_rng do: draw none inside of these"
+                )
 
     def _refuse(self, why: str) -> None:
         self._recorder.refuse(f"it {why}, {_ONCE}")

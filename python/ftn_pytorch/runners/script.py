@@ -54,6 +54,7 @@ class ScriptRunner(Runner):
         ):
             torch_was_loaded = framework.is_torch_loaded()
             module = loading.execute(self.path, self._module_name)
+            conventions.require_functions(vars(module), self.path)
             for name, meant in conventions.misspelt_hooks(vars(module)):
                 log.job_warning(f"{self.path} defines {name}, which nothing looks for; did you mean {meant!r}?")
             self._set_up(module, framework.decide(module, self.path, torch_was_loaded))
@@ -165,8 +166,6 @@ class ScriptRunner(Runner):
                 given = ", ".join(self._config)
                 raise FtnPytorchError("HOOK", f"{self.path} defines no {SETUP}, which would take the config ({given})")
             return
-        if not callable(setup):
-            raise FtnPytorchError("HOOK", f"{self.path}: {SETUP} is of type {type(setup).__name__}, not a function")
         signature = conventions.signature_of(setup)
         conventions.check_call(SETUP, signature, (), self._config)
         config = {name: framework.fresh(value, chosen) for name, value in self._config.items()}

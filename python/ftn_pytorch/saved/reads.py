@@ -14,6 +14,7 @@ from typing import Any
 
 from ..checkpoint.capture import Collector
 from ..checkpoint.comparing import TO
+from ..checkpoint.optimizers import is_of_torch
 from ..checkpoint.stateful import is_module
 from ..recording.binding import ABSENT, ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
 from ..recording.places import Place
@@ -23,15 +24,15 @@ from ..values.contents import IN
 from ..values.encoding import SAME, TAG
 from ..values.graph import Node
 from ..values.held import dict_of_class, fields_of
-from ..values.kinds import Kind, kind_of
+from ..values.kinds import Kind, is_simple, kind_of
 
 Way = list[str]
 """Keys of objects as the text has them, and numbers of items."""
 
 
-def of(tapes: Iterable[Tape], encoder: Collector, state: dict[str, Any]) -> list[tuple[str, Way]]:
-    """Names of these values for a message, and the ways to them. What is another one now than in a recording is none:
-    such a recording is saved as it was made. Nor is what it sets itself.
+def of(tapes: Iterable[Tape], encoder: Collector, state: dict[str, Any]) -> list[tuple[str, Way, bool]]:
+    """Names of these values for a message, the ways to them, and whether nothing means the same there. What is another
+    one now than in a recording is none: such a recording is saved as it was made. Nor is what it sets itself.
     """
     places = _Places(encoder, state["objects"])
     found: dict[tuple[str, ...], str] = {}
@@ -45,7 +46,7 @@ def of(tapes: Iterable[Tape], encoder: Collector, state: dict[str, Any]) -> list
         for (tensor,) in tape.memory:
             for what, way in places.of_tensor(tensor):
                 found.setdefault(tuple(way), what)
-    return [(what, list(way)) for way, what in found.items()]
+    return [(what, list(way), way in places.may_lack) for way, what in found.items()]
 
 
 class _Places:
@@ -56,6 +57,7 @@ class _Places:
         self._tensors: dict[int, tuple[str, Way]] = {}
         self._nodes: dict[int, Node] = {}
         self._cells: dict[int, tuple[Node, Any]] = {}
+        self.may_lack: set[tuple[str, ...]] = set()
         for path, each in encoder._objects.items():
             if is_module(each):
                 self._note_network(path, each)
@@ -122,12 +124,24 @@ class _Places:
         trees = self._objects.get(path, {}).get("state", {}).get("param_groups")
         if not isinstance(trees, list):
             return
+        lacking = _given_by_torch(optimizer)
         for number, (group, tree) in enumerate(zip(optimizer.param_groups, trees)):
             for key in () if TAG in tree else group:
                 if key != "params":
                     what = f"{path}.param_groups[{number}][{key!r}]"
                     way = [*_way("objects", path, "state", "param_groups"), str(number), json.dumps(key)]
                     self._ways.setdefault(id(group), {})[key] = what, way
+                    if is_simple(group[key]) and lacking.get(key, ANYTHING) == group[key]:
+                        self.may_lack.add(tuple(way))
+
+
+def _given_by_torch(optimizer: Any) -> dict[str, Any]:
+    """What torch puts into a group that an earlier version has written, which lacks it."""
+    if not is_of_torch(type(optimizer)):
+        return {}
+    bare = object.__new__(type(optimizer))
+    bare.__setstate__({"state": {}, "param_groups": [{"params": []}], "defaults": dict(optimizer.defaults)})
+    return bare.param_groups[0]
 
 
 def _way(*keys: str) -> Way:

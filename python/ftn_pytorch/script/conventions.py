@@ -95,6 +95,14 @@ def misspelt_hooks(names: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
+def require_functions(names: Mapping[str, Any], where: str) -> None:
+    """HOOK where a hook that would be called is something else; None is as good as none."""
+    for name in (FORWARD, TRAIN, SAVE, RESTORE, SETUP):
+        value = names.get(name)
+        if value is not None and not callable(value):
+            raise FtnPytorchError("HOOK", f"{where}: {name} is of type {type(value).__name__}, not a function")
+
+
 def check_override(value: object, where: str) -> str | None:
     """The script's ``ftn_pytorch_convention``: "list", "args" or None; SCRIPT for anything else."""
     if value in ("list", "args", None):

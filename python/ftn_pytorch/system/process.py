@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import FtnPytorchError, summary
+from ..errors import require_count, summary
 from . import launcher
 
 _LITTLE_MEMORY = 8 << 20
@@ -169,8 +169,7 @@ def parse(source: str, mode: str = "exec") -> Any:
 
 def set_threads(n: int) -> None:
     """Set the number of threads torch uses, now or as soon as a script has imported torch."""
-    if n < 1:
-        raise FtnPytorchError("ARGUMENT", f"the number of threads is {n}, it must be at least 1")
+    require_count("the number of threads", n)
     _state.threads = n
     _state.threads_settled = False
     settle_threads()

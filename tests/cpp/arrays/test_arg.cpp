@@ -120,7 +120,7 @@ TEST(Arg, OfAnUnknownTypeIsRefused) {
   for (const int32_t wrong : {-1, 0, int{FPT_TEXT}, int{FPT_UINT8}, int{FPT_FLOAT16}, int{FPT_BFLOAT16}, 17, 65537}) {
     fpt_arg arg;
     EXPECT_EQ(describe_array(arg, &value, wrong, 0, nullptr, nullptr, FPT_IN), FPT_ERR_KIND) << wrong;
-    EXPECT_FAILS(required(arg), FPT_ERR_KIND, "without a counterpart in Python (type code " + std::to_string(wrong));
+    EXPECT_FAILS(required(arg), FPT_ERR_KIND, "that torch and NumPy do not have (type code " + std::to_string(wrong));
   }
 }
 
@@ -129,7 +129,7 @@ TEST(Arg, OfATypeThatTheCompilerNamesIsToldByThatName) {
   fpt_arg arg;
   describe_array(arg, &value, FPT_NONE, 0, nullptr, nullptr, FPT_IN);
   std::strcpy(arg.u.text, "real(kind=16)");
-  EXPECT_FAILS(required(arg), FPT_ERR_KIND, "without a counterpart in Python (real(kind=16)); integer(1,2,4,8)");
+  EXPECT_FAILS(required(arg), FPT_ERR_KIND, "that torch and NumPy do not have (real(kind=16)); integer(1,2,4,8)");
 }
 
 TEST(Arg, OfAnAccessThatIsNoneIsRefused) {

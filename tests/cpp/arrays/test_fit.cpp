@@ -110,7 +110,7 @@ TEST(FitArray, ReversesTheAxesOfTheScript) {
   EXPECT_FAILS(test::outcome_of([&] {
                  fit_array(memory(source, {2, 3}), "Tensor", out(target, {2, 3}), false, false, "the value");
                }),
-               FPT_ERR_SHAPE, "has shape (2, 3) in Python, but the output needs (3, 2) there ((2, 3) in Fortran)");
+               FPT_ERR_SHAPE, "has shape (2, 3), but the output needs (3, 2), which is (2, 3) in Fortran");
 }
 
 TEST(FitArray, WidensUnaskedAndNarrowsWhereThatIsAllowed) {

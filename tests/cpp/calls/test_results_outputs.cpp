@@ -125,7 +125,7 @@ TEST_F(DeliverTest, WithoutOutputsTheResultIsDropped) {
 
 TEST_F(DeliverTest, NothingIsBroadcastOrSqueezed) {
   EXPECT_FAILS(wrong("x.reshape(2, 1)", {out(a)}), FPT_ERR_SHAPE,
-               "has shape (2, 1) in Python, but the output needs (2,) there ((2,) in Fortran)");
+               "has shape (2, 1), but the output needs (2,), which is (2,) in Fortran");
   EXPECT_FAILS(wrong("x[:1]", {out(a)}), FPT_ERR_SHAPE, "nothing is broadcast or squeezed");
   EXPECT_FAILS(wrong("x[0]", {out(a)}), FPT_ERR_SHAPE, "has shape ()");
   EXPECT_FAILS(wrong("1.5", {out(a)}), FPT_ERR_SHAPE, "is a single number");
