@@ -4,7 +4,6 @@
 #include "base/cuda_context.hpp"
 #include "base/error.hpp"
 #include "base/fpenv.hpp"
-#include "base/mpi_sum.hpp"
 #include "base/threads.hpp"
 #include "base/visit.hpp"
 #include "calls/module_call.hpp"
@@ -19,18 +18,6 @@ using namespace fpt;
 extern "C" {
 
 const char* fpt_version(void) { return FPT_VERSION; }
-
-fpt_mpi_function fpt_mpi_sum(int32_t dtype) {
-  fpt_mpi_function function = nullptr;
-  guard([&] { function = function_of(Reduction::sum, dtype); });
-  return function;
-}
-
-fpt_mpi_function fpt_mpi_max(int32_t dtype) {
-  fpt_mpi_function function = nullptr;
-  guard([&] { function = function_of(Reduction::largest, dtype); });
-  return function;
-}
 
 fpt_status fpt_init(const char* python, int64_t python_len) {
   return guard_call([&] {

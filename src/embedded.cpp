@@ -2,8 +2,13 @@
 /// The Python module `_ftn_pytorch`, which the Python package uses to speak to the core.
 #include <pybind11/pybind11.h>
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "base/error.hpp"
 #include "base/file_lock.hpp"
+#include "base/mpi_sum.hpp"
 #include "base/program_libraries.hpp"
 #include "ftn_pytorch.h"
 #include "node/node_worker.hpp"
@@ -30,6 +35,76 @@ void translate(std::exception_ptr failure) {  // NOLINT(performance-unnecessary-
     const py::object type = py::module_::import("ftn_pytorch.errors").attr("FtnPytorchError");
     PyErr_SetObject(type.ptr(), py::make_tuple(status, error.text()).ptr());
   }
+}
+
+void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }  // NOLINT(performance-no-int-to-ptr)
+
+std::vector<void*> pointers(const py::sequence& addresses) {
+  std::vector<void*> found;
+  for (const auto each : addresses) found.push_back(pointer(each.cast<std::uintptr_t>()));
+  return found;
+}
+
+fpt::Reduction reduction(bool is_largest) { return is_largest ? fpt::Reduction::largest : fpt::Reduction::sum; }
+
+/// What waits does not hold the interpreter lock, and Python's handlers of signals run nevertheless.
+void define_mpi(py::module_& module) {
+  module.def(
+      "call_mpi",
+      [](const std::string& purpose, const std::string& name, const py::sequence& addresses) {
+        std::vector<void*> arguments = pointers(addresses);
+        const py::gil_scoped_release others;
+        fpt::call_mpi(purpose.c_str(), name.c_str(), std::move(arguments));
+      },
+      py::arg("purpose"), py::arg("name"), py::arg("addresses"),
+      "Call a subroutine of MPI; the error code is added to its arguments.");
+  py::class_<fpt::MpiSum>(module, "MpiSum", py::module_local(),
+                          "The ranks of a communicator, by its handle of Fortran.")
+      .def(py::init([](int handle, double limit) {
+             auto made = std::make_unique<fpt::MpiSum>(handle, limit);
+             made->call_meanwhile([] {
+               const py::gil_scoped_acquire lock;
+               if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+             });
+             return made;
+           }),
+           py::arg("handle"), py::arg("limit"))
+      .def_property_readonly("rank", &fpt::MpiSum::rank)
+      .def_property_readonly("size", &fpt::MpiSum::size)
+      .def_property_readonly("is_usable", &fpt::MpiSum::is_usable)
+      .def("give_up", &fpt::MpiSum::give_up, py::arg("why"), py::call_guard<py::gil_scoped_release>(),
+           "Refuse all that follows.")
+      .def(
+          "exchange",
+          [](fpt::MpiSum& ranks, double limit, const std::string& purpose, const std::string& name,
+             const py::sequence& addresses) {
+            std::vector<void*> arguments = pointers(addresses);
+            const py::gil_scoped_release others;
+            ranks.wait_up_to(limit);
+            ranks.exchange(name.c_str(), std::move(arguments), purpose.c_str());
+          },
+          py::arg("limit"), py::arg("purpose"), py::arg("name"), py::arg("addresses"),
+          "One operation of all ranks; the caller keeps its memory if it does not end.")
+      .def(
+          "combine",
+          [](fpt::MpiSum& ranks, double limit, const std::string& purpose, std::uintptr_t address, std::int64_t count,
+             int dtype, bool is_largest, std::int64_t call, std::int64_t network) {
+            const py::gil_scoped_release others;
+            ranks.wait_up_to(limit);
+            ranks.combine(pointer(address), count, dtype, reduction(is_largest), purpose.c_str(), {call, network});
+          },
+          py::arg("limit"), py::arg("purpose"), py::arg("address"), py::arg("count"), py::arg("dtype"),
+          py::arg("is_largest"), py::arg("call"), py::arg("network"),
+          "Replace numbers by their sums over the ranks, or by the largest ones.");
+  module.def(
+      "combine_over_ranks",
+      [](const std::string& purpose, std::uintptr_t address, std::int64_t count, int dtype, bool is_largest,
+         std::int64_t call, std::int64_t network) {
+        const py::gil_scoped_release others;
+        fpt::combine_over_ranks(pointer(address), count, dtype, reduction(is_largest), purpose, {call, network});
+      },
+      py::arg("purpose"), py::arg("address"), py::arg("count"), py::arg("dtype"), py::arg("is_largest"),
+      py::arg("call"), py::arg("network"), "The same in a process that works for a rank, which makes the sums.");
 }
 
 /// Into sys.modules by hand: the table of built-in modules is closed where the library is loaded into a Python that
@@ -75,20 +150,10 @@ PyObject* make_module() {
       "call_closure",
       [](std::uintptr_t closure, std::uintptr_t context) {
         const auto function = reinterpret_cast<fpt_procedure>(closure);  // NOLINT(performance-no-int-to-ptr)
-        auto* what = reinterpret_cast<void*>(context);                   // NOLINT(performance-no-int-to-ptr)
-        return py::reinterpret_steal<py::tuple>(fpt::call_closure(function, what).release());
+        return py::reinterpret_steal<py::tuple>(fpt::call_closure(function, pointer(context)).release());
       },
       py::arg("closure"), py::arg("context"), "Call a closure of the program by its address; its tensor, in a tuple.");
-  module.def(
-      "combine_over_ranks",
-      [](std::uintptr_t address, std::int64_t count, int dtype, bool largest, const std::string& purpose) {
-        const py::gil_scoped_release others;
-        auto* values = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
-        const fpt::Reduction reduction = largest ? fpt::Reduction::largest : fpt::Reduction::sum;
-        fpt::combine_over_ranks(values, count, dtype, reduction, purpose);
-      },
-      py::arg("address"), py::arg("count"), py::arg("dtype"), py::arg("largest"), py::arg("purpose"),
-      "In a process that works for a rank: replace numbers by their sums over the ranks, or by the largest ones.");
+  define_mpi(module);
   module.def("own_names_first", &fpt::own_names_first, "RTLD_DEEPBIND where modules can be opened so, else 0.");
   module.def(
       "shares_names", [] { return !fpt::functions_of_torch().empty() || !fpt::functions_of_modules().empty(); },

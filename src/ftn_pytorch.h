@@ -707,17 +707,6 @@ FPT_STATUS fpt_results_text(fpt_results results, int32_t index, const char **tex
 /** Release results; 0 and stale handles are fine. Pointers into them become invalid. */
 FPT_API void fpt_results_free(fpt_results results);
 
-/* ---- for the Python package -------------------------------------------------------------------------------------- */
-
-/** What MPI_Op_create() of Fortran takes: two arrays, how many numbers are in each, their type in MPI. */
-typedef void (*fpt_mpi_function)(void *in, void *inout, int32_t *count, int32_t *type);
-
-/** The function that adds numbers of FPT_FLOAT32, FPT_FLOAT64 or FPT_INT64; null for other types. */
-FPT_API fpt_mpi_function fpt_mpi_sum(int32_t dtype);
-
-/** The function that takes the larger one of two numbers of these types, neither of which is NaN; null for others. */
-FPT_API fpt_mpi_function fpt_mpi_max(int32_t dtype);
-
 #ifdef __cplusplus
 }
 #endif

@@ -150,14 +150,15 @@ void work(Channel& channel, fpt_module module) {
   }
 }
 
-void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction reduction, const std::string& purpose) {
+void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction reduction, const std::string& purpose,
+                        CallOfNetwork call) {
   if (!at_work.channel)
     fail(FPT_ERR_ARGUMENT, purpose,
          ": with per=\"node\" ranks can meet in calls of the program only, neither while the ",
          "file is loaded nor in a thread of the script between calls");
   Segment& memory = at_work.channel->memory();
   SegmentWriter writer(memory, at_work.end);
-  writer.add(Answering::meets, reduction, dtype, count, purpose);
+  writer.add(Answering::meets, reduction, dtype, count, purpose, call.call, call.network);
   const int64_t bytes = count * static_cast<int64_t>(dtype_size(dtype));
   char* place = writer.block(bytes);
   std::memcpy(place, values, static_cast<std::size_t>(bytes));

@@ -48,6 +48,6 @@ void work(Channel& channel, fpt_module module);
 
 /// MpiSum::combine() in a call of the worker: the rank does it, by its MPI. FPT_ERR_ARGUMENT outside of such a call.
 FPT_API void combine_over_ranks(void* values, int64_t count, int32_t dtype, Reduction reduction,
-                                const std::string& purpose);
+                                const std::string& purpose, CallOfNetwork call);
 
 }  // namespace fpt

@@ -189,9 +189,12 @@ void RemoteRunner::meet_ranks(SegmentReader& reader) {
   const auto dtype = reader.get<int32_t>();
   const int64_t count = reader.integer();
   const std::string purpose(reader.text());
+  CallOfNetwork call;
+  call.call = reader.integer();
+  call.network = reader.integer();
   char* values = reader.block(count * static_cast<int64_t>(dtype_size(dtype)));
   Outcome outcome;  // it waits, whatever happens here
-  outcome.attempt([&] { ranks_.combine(values, count, dtype, reduction, purpose.c_str()); });
+  outcome.attempt([&] { ranks_.combine(values, count, dtype, reduction, purpose.c_str(), call); });
   // behind the numbers, which stay where they are
   SegmentWriter(channel_->memory(), reader.end()).add(outcome);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/// An MPI of one process, by the names of its Fortran bindings. For a program that exports its symbols.
+/// An MPI of one process, by the names of its Fortran bindings. For one file of a program that exports its symbols.
 #pragma once
 
 #include <cstring>
@@ -14,14 +14,15 @@ struct PlayedMpi {
   int initialised = 1, finalised = 0, size = 2, code = 0;
   bool arrives = true, has_wide_integers = false;
   std::vector<int> counts;
+  void (*operation)(void*, void*, int*, int*) = nullptr;  ///< of the last sum
   std::function<void(float*, int)> others_single;
   std::function<void(double*, int)> others_double;
 };
 inline PlayedMpi* played = nullptr;
-inline int operations_made = 0;
+inline std::vector<decltype(PlayedMpi::operation)> operations_made;
 
 inline constexpr int null_handle = 2, inter_handle = 3;
-inline constexpr int single = 41, real8 = 42, operation_single = 51, operation_double = 52;
+inline constexpr int single = 41, real8 = 42, integer8 = 43, first_operation = 51;
 
 extern "C" {
 inline __attribute__((used, visibility("default"))) void mpi_initialized_(int* flag, int* code) {
@@ -53,20 +54,25 @@ inline __attribute__((used, visibility("default"))) void mpi_type_create_f90_rea
   *type = *digits == 6 && *range == 37 ? single : *digits == 15 && *range == 307 ? real8 : 0;
   *code = 0;
 }
-inline __attribute__((used, visibility("default"))) void mpi_op_create_(fpt_mpi_function function, int* commutes,
-                                                                        int* made, int* code) {
-  const bool is_double = function == fpt_mpi_sum(FPT_FLOAT64);
-  *made = is_double ? operation_double : operation_single;
-  ++operations_made;
+inline __attribute__((used, visibility("default"))) void mpi_type_create_f90_integer_(int* digits, int* type,
+                                                                                      int* code) {
+  *type = *digits == 18 ? integer8 : 0;
+  *code = 0;
+}
+inline __attribute__((used, visibility("default"))) void mpi_op_create_(decltype(PlayedMpi::operation) function,
+                                                                        int* commutes, int* made, int* code) {
+  *made = first_operation + static_cast<int>(operations_made.size());
+  operations_made.push_back(function);
   *code = *commutes == 1 ? 0 : 1;
 }
 inline __attribute__((used, visibility("default"))) void mpi_iallreduce_(void* mine, void* sums, int* count, int* type,
                                                                          int* operation, int* communicator,
                                                                          int* request, int* code) {
-  *code = *communicator == 7 && *operation == (*type == real8 ? operation_double : operation_single) ? played->code : 6;
+  *code = *communicator == 7 ? played->code : 6;
+  played->operation = operations_made.at(static_cast<std::size_t>(*operation - first_operation));
   *request = 9;
   played->counts.push_back(*count);
-  std::memcpy(sums, mine, static_cast<std::size_t>(*count) * (*type == real8 ? 8 : 4));
+  std::memcpy(sums, mine, static_cast<std::size_t>(*count) * (*type == single ? 4 : 8));
   if (*type == real8 && played->others_double) played->others_double(static_cast<double*>(sums), *count);
   if (*type == single && played->others_single) played->others_single(static_cast<float*>(sums), *count);
 }

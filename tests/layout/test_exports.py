@@ -41,7 +41,10 @@ def test_what_is_exported_is_taken(build_dir: Path, library: str) -> None:
         name for name in exported for each in interfaces if re.match(rf"(?:.* for )?{re.escape(each)}(?:::|$)", name)
     }
     assert exported & taken
-    unused = exported - taken - of_interfaces
+    # not compiled without CUDA, and with a newer torch it asks less
+    graphs = set(re.findall(r"\b\w+(?=\()", (SRC / "plugin/recording/device_owner.cpp").read_text()))
+    of_graphs = {name for name in exported if re.sub(r"\(.*", "", name).rpartition("::")[2] in graphs}
+    unused = exported - taken - of_interfaces - of_graphs
     assert not unused, "FPT_API in a header, and nobody outside of the library uses it"
 
 

@@ -156,6 +156,6 @@ def model_file(tmp_path_factory):
 def mpi(monkeypatch):
     """An MPI that is played in this process, by which communicators work; its handles are names of ``played_mpi``."""
     played = Played()
-    monkeypatch.setattr(calls_of_mpi, "_subroutine", played)
+    monkeypatch.setattr(calls_of_mpi, "library", lambda purpose: played)
     monkeypatch.setattr(communicator, "_known", weakref.WeakSet())  # modules of other tests may not be collected yet
     return played

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Ranks of a real MPI as processes of Python, which have the Fortran bindings of MPI as programs in Fortran do.
 
+The library calls MPI, for a Python that it has not started.
 Each case has ranks of its own: what one leaves behind, or a rank that hangs, is met by no other.
 """
 
@@ -26,7 +27,7 @@ IMPLEMENTATIONS = {
 }
 
 BEGIN = """
-import ctypes, json, os, sys, time
+import ctypes, json, os, sys, time, warnings
 LIBRARY, WORLD, FOLDER = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 mpi = ctypes.CDLL(LIBRARY, ctypes.RTLD_GLOBAL)
 code = ctypes.c_int32()
@@ -34,6 +35,15 @@ mpi.mpi_init_(ctypes.byref(code))
 import torch
 torch.set_num_threads(1)
 import ftn_pytorch
+from ftn_pytorch.system import installation, process
+library = ctypes.CDLL(installation.library())
+assert library.fpt_init(None, ctypes.c_int64(0)) == 0
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+def warn(text, length):
+    warnings.warn(ctypes.string_at(text, length).decode(), process.FtnPytorchWarning)
+
+library.fpt_on_warning(warn)
 from ftn_pytorch import average_gradients, errors
 from ftn_pytorch.ranks import communicator, failed_calls, sums
 ours = communicator.opened(WORLD)

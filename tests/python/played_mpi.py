@@ -3,7 +3,9 @@
 
 import ctypes
 
-NULL, LONE, SECOND_OF_TWO, FIRST_OF_TWO, INTER = 2, 3, 4, 5, 6
+from ftn_pytorch.errors import FtnPytorchError
+
+LONE, SECOND_OF_TWO, FIRST_OF_TWO = 3, 4, 5
 
 
 def words_of(text):
@@ -13,43 +15,18 @@ def words_of(text):
 
 
 class Played:
-    """Subroutines of MPI. Rank 1 of the communicator of two sends texts, or never comes."""
-
-    initialised, finalised, code = 1, 0, 0
-    has_wide_integers = False
+    """In place of the library, which calls MPI. Rank 1 of the communicator of two sends texts, or never comes."""
 
     def __init__(self):
         self.from_others: list[list[int]] = []
         self.sent: list[list[int]] = []
+        self.pending = False
 
-    def __call__(self, name):
-        def subroutine(*arguments):
-            values = [a if isinstance(a, ctypes.Array) else a._obj for a in arguments]
-            getattr(self, name)(*values[:-1])
-            values[-1].value = self.code
+    def MpiSum(self, handle, limit):
+        return Ranks(self, handle)
 
-        if not hasattr(self, name):
-            raise AttributeError(name)
-        return subroutine
-
-    def mpi_initialized_(self, flag):
-        kind = ctypes.c_int64 if self.has_wide_integers else ctypes.c_int32
-        kind.from_buffer(flag).value = self.initialised
-
-    def mpi_finalized_(self, flag):
-        flag.value = self.finalised
-
-    def mpi_comm_get_parent_(self, parent):
-        parent.value = NULL
-
-    def mpi_comm_test_inter_(self, handle, flag):
-        flag.value = handle.value == INTER
-
-    def mpi_comm_rank_(self, handle, rank):
-        rank.value = handle.value == SECOND_OF_TWO
-
-    def mpi_comm_size_(self, handle, size):
-        size.value = 2 if handle.value in (FIRST_OF_TWO, SECOND_OF_TWO) else 1
+    def call_mpi(self, purpose, name, addresses):
+        getattr(self, name)(*map(ctypes.c_int32.from_address, addresses))
 
     def mpi_comm_group_(self, handle, group):
         group.value = 100 + handle.value
@@ -62,11 +39,13 @@ class Played:
 
     def mpi_iallgather_(self, mine, count, kind, lengths, count_again, kind_again, handle, request):
         assert kind.value == kind_again.value == 77 and count.value == count_again.value == 1
-        self._gather(mine, lengths, [1] * len(lengths), list(range(len(lengths))), handle)
+        size = size_of(handle.value)
+        self._gather(row(mine, 1), row(lengths, size), [1] * size, list(range(size)), handle)
 
     def mpi_iallgatherv_(self, mine, count, kind, words, counts, places, kind_again, handle, request):
-        assert kind.value == kind_again.value == 77 and count.value == len(mine)
-        self._gather(mine, words, list(counts), list(places), handle)
+        assert kind.value == kind_again.value == 77
+        counts, places = (list(row(each, size_of(handle.value))) for each in (counts, places))
+        self._gather(row(mine, count.value), row(words, sum(counts)), counts, places, handle)
 
     def _gather(self, mine, received, counts, places, handle):
         """What the other rank of two sends is the next of ``from_others``, which has nothing for an empty text."""
@@ -79,5 +58,27 @@ class Played:
             if self.from_others:
                 received[places[1 - own] : places[1 - own] + counts[1 - own]] = self.from_others.pop(0)
 
-    def mpi_test_(self, request, done, status):
-        done.value = not self.pending
+
+class Ranks:
+    """The ranks of a communicator."""
+
+    def __init__(self, mpi, handle):
+        self._mpi, self._handle, self.is_usable = mpi, handle, True
+        self.rank, self.size = int(handle == SECOND_OF_TWO), size_of(handle)
+
+    def exchange(self, limit, purpose, name, addresses):
+        if not self.is_usable:
+            raise FtnPytorchError("PYTHON", f"{purpose} cannot be done any more")
+        handle, request = ctypes.c_int32(self._handle), ctypes.c_int32()
+        self._mpi.call_mpi(purpose, name, [*addresses, *map(ctypes.addressof, (handle, request))])
+        if self._mpi.pending:
+            self.is_usable = False
+            raise FtnPytorchError("PYTHON", f"has waited {limit:g} s in {purpose}")
+
+
+def size_of(handle):
+    return 2 if handle in (FIRST_OF_TWO, SECOND_OF_TWO) else 1
+
+
+def row(first, count):
+    return (ctypes.c_int32 * count).from_address(ctypes.addressof(first))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Communicators of the program, with an MPI that is played. Real ones: test_ranks_mpi.f90, test_shared_mpi.f90."""
+"""Communicators of the program, with an MPI that is played. Real ones: test_ranks_mpi.f90, test_shared_mpi.f90. What
+the library does with MPI: tests/cpp/base."""
 
 import _thread
 import contextlib
@@ -18,39 +19,12 @@ import ftn_pytorch
 import program
 from ftn_pytorch.ranks import communicator, failed_calls, own_rank, process_group
 from ftn_pytorch.system import process
-from played_mpi import FIRST_OF_TWO, INTER, LONE, NULL, SECOND_OF_TWO
+from played_mpi import FIRST_OF_TWO, LONE, SECOND_OF_TWO
 
 
-def test_a_program_without_mpi(load, fails):
-    with fails("ARGUMENT", "there is no mpi_initialized_ in this process", "does not use MPI", "linked statically"):
+def test_a_python_without_a_program(load, fails):
+    with fails("ARGUMENT", "load(..., communicator=) needs the MPI of a program"):
         load("x = 1", communicator=0)
-
-
-def test_mpi_that_is_not_running(mpi, load, fails):
-    mpi.initialised = 0
-    with fails("ARGUMENT", "MPI_Init has not been called yet"):
-        load("x = 1", communicator=LONE)
-    mpi.initialised = mpi.finalised = 1
-    with fails("ARGUMENT", "MPI_Finalize has been called"):
-        load("x = 1", communicator=LONE)
-
-
-def test_an_mpi_with_integers_of_eight_bytes(mpi, load, fails):
-    mpi.has_wide_integers = True
-    with fails("ARGUMENT", "integers of 8 bytes (ILP64)", "link the program with"):
-        load("x = 1", communicator=LONE)
-
-
-@pytest.mark.parametrize("handle", [NULL, INTER])
-def test_handles_that_mpi_would_end_the_program_for(mpi, load, fails, handle):
-    with fails("ARGUMENT", f"is the handle {handle}", "MPI_COMM_NULL", "inter-communicator"):
-        load("x = 1", communicator=handle)
-
-
-def test_an_error_code_of_mpi(mpi, load, fails):
-    mpi.code = 13
-    with fails("PYTHON", "mpi_initialized has failed with error code 13"):
-        load("x = 1", communicator=LONE)
 
 
 @pytest.mark.parametrize("handle", [LONE, 0])
@@ -112,22 +86,6 @@ def test_texts(mpi, text):
     assert ours.gather(text, purpose="a test") == [text, text]
 
 
-def test_a_rank_that_does_not_come(mpi, fails):
-    ours = communicator.Communicator(FIRST_OF_TWO)
-    ours.timeout = 0.1
-    early = "^rank 0 of 2 has waited 0.05 s in a test for others. All ranks of the communicator must call it"
-    with (
-        pytest.warns(process.FtnPytorchWarning, match=early) as told,
-        fails("PYTHON", "rank 0 of 2 has waited 0.1 s in a test for the others", "look for one that failed before"),
-    ):
-        ours.gather("mine", purpose="a test")
-    assert len(told) == 1, "says so before it gives up, and once"
-    mpi.pending = False
-    with fails("PYTHON", "another test cannot be done any more", "has waited 0.1 s in a test"):
-        ours.gather("mine", purpose="another test")
-
-
-@pytest.mark.filterwarnings("ignore:rank 0 of 2 has waited")
 def test_a_module_that_is_loaded_again_knows_of_a_rank_that_did_not_come(mpi, load, fails, monkeypatch):
     """What was begun is still under way in MPI, and would be taken for what comes next."""
     monkeypatch.setattr(communicator, "_unfinished", [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sums and averages by a real MPI: types, pieces, counters of calls, ranks that fail, end, or do not come."""
+"""Sums and averages by a real MPI: types, counters of calls, ranks that fail, end, or do not come."""
 
 import pytest
 
@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.parametrize("mpi_name", implementations())
 
 TYPES = """
-    sums.PIECE_BYTES = 1 << 10
     for kind in ("float16", "bfloat16", "float32", "float64", "int64", "complex64", "complex128"):
         dtype = getattr(torch, kind)
         for shape in ((), (0,), (3, 1000)):
@@ -32,7 +31,7 @@ TYPES = """
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_types_shapes_and_pieces(tmp_path, mpi_name, size):
+def test_types_and_shapes(tmp_path, mpi_name, size):
     for found in run(size, tmp_path, TYPES, mpi_name):
         assert found is None if size == 1 else found[0] == "DTYPE" and "not of int32" in found[1]
 
@@ -185,6 +184,29 @@ def test_a_rank_that_does_not_come(tmp_path, mpi_name):
         assert failure[0] == again[0] == "PYTHON" and gradient == [1, 1]
         assert f"rank {rank} of 3 has waited 3 s in average_gradients for the others" in failure[1]
         assert "cannot be done any more: earlier," in again[1]
+
+
+INTERRUPTED = """
+    import signal
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    answer = None
+    if rank == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            ours.gather("mine", purpose="a test")
+        except KeyboardInterrupt:
+            answer = told(ours.gather, "mine", purpose="another test")
+    leave(answer, 0)
+"""
+
+
+def test_handlers_of_signals_run_while_a_rank_waits(tmp_path, mpi_name):
+    status, text = run(2, tmp_path, INTERRUPTED, mpi_name, expect=None)[0]
+    assert status == "PYTHON" and text.startswith("another test cannot be done any more: earlier, a test was interr")
 
 
 ENDED = """

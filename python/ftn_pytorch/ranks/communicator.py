@@ -6,9 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
-import os
 import threading
-import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,23 +15,13 @@ from typing import Any
 from ..errors import FtnPytorchError
 from ..system import private_names, process
 from ..system.tensor_bytes import bytes_of
-from . import mpi, processes
+from . import mpi
 
 # Seconds until a rank counts as one that never comes; that of torch.distributed.
 TIMEOUT = 1800.0
 
 _LOAD = "load(..., communicator=)"
-_STATUS_SIZE = 64  # integers; more than MPI_STATUS_SIZE of any implementation
-_LONGEST_SLEEP = 1e-3
-# So long a wait asks again and again, as a sleep of any length takes 50 us; others that want the core get it.
-_EAGER = 2e-4
-_BETWEEN_LOOKS = 0.25
-# Seconds until who waits says so: a few ranks, and only then all of many.
-_SILENCE, _SILENCE_OF_MANY = 30.0, 300.0
-_FEW = 8
 _MOST_WORDS = 1 << 28
-# What an ended rank has sent may still be under way.
-_GRACE = 2.0
 
 
 class Communicator:
@@ -45,28 +33,15 @@ class Communicator:
 
     def __init__(self, handle: int) -> None:
         self._start(handle)
-        mpi.require_running(_LOAD)
-        # MPI would end the program. Processes that nobody spawned have no parent: that is the null handle
-        if handle == mpi.integer_of("mpi_comm_get_parent_", _LOAD) or mpi.integer_of(
-            "mpi_comm_test_inter_", _LOAD, handle
-        ):
-            raise FtnPytorchError(
-                "ARGUMENT",
-                f"{_LOAD} is the handle {handle}, which is that of MPI_COMM_NULL or of an inter-communicator: "
-                "pass a communicator that this rank is a part of, and do not load on ranks that are outside of it",
-            )
-        self.rank = mpi.integer_of("mpi_comm_rank_", _LOAD, handle)
-        self.size = mpi.integer_of("mpi_comm_size_", _LOAD, handle)
+        self._ranks = mpi.library(_LOAD).MpiSum(handle, self.timeout)
+        self.rank, self.size = self._ranks.rank, self._ranks.size
 
     def _start(self, handle: int) -> None:
         self.handle = handle
         self.timeout = TIMEOUT
         """Seconds that its ranks wait for each other."""
-        self._failure = ""
         self.calls: Counter[int] = Counter()
         """Averages of each network over the ranks; see ``sums``."""
-        self.roll: list[float] = []
-        """Node and process of each rank, once they are known."""
         self._holders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._alike: list[int] = []
         """Its own group, and others that were found to be of its ranks, in its order."""
@@ -83,7 +58,7 @@ class Communicator:
 
     def is_usable(self) -> bool:
         """False after its ranks have waited in vain for one of them."""
-        return not self._failure
+        return self._ranks.is_usable
 
     def group(self) -> int:
         """A handle of its ranks in their order, to be given to ``has``. It outlives the communicator.
@@ -132,17 +107,16 @@ class Communicator:
             found = part._exchanged(data, purpose, "", (ctypes.c_int32(0),))
         except FtnPytorchError as failure:
             # what has been begun on it keeps it alive
-            self._failure = failure.text
+            self._ranks.give_up(failure.text)
             raise
         mpi.call("mpi_comm_free_", purpose, ctypes.c_int32(handle))
         return found
 
     def _exchanged(self, data: bytes, purpose: str, kind: str, root: tuple[Any, ...]) -> list[bytes]:
         """By MPI_Iallgather and MPI_Iallgatherv ("all"), or by MPI_Igather and MPI_Igatherv to a root ("")."""
-        end = time.monotonic() + self.timeout
         one, integers = ctypes.c_int32(1), self.kind_of_integers(purpose)
         lengths, mine = (ctypes.c_int32 * self.size)(), (ctypes.c_int32 * 1)(len(data))
-        self.exchange(f"mpi_i{kind}gather_", (mine, one, integers, lengths, one, integers, *root), purpose, end)
+        self.exchange(f"mpi_i{kind}gather_", (mine, one, integers, lengths, one, integers, *root), purpose)
         words = [-(-length // 4) for length in lengths]
         begins = [0, *itertools.accumulate(words)][: self.size]
         counts, places = ((ctypes.c_int32 * self.size)(*each) for each in (words, begins))
@@ -150,18 +124,17 @@ class Communicator:
         ctypes.memmove(sent, data, len(data))
         if root or len(received):
             arguments = (sent, ctypes.c_int32(len(sent)), integers, received, counts, places, integers, *root)
-            self.exchange(f"mpi_i{kind}gatherv_", arguments, purpose, end)
+            self.exchange(f"mpi_i{kind}gatherv_", arguments, purpose)
         everything = bytes(memoryview(received).cast("B"))
         return [everything[4 * begin : 4 * begin + length] for begin, length in zip(begins, lengths)]
 
     def share_memory(self, address: ctypes.c_void_p, words: int, root: int, purpose: str, kept: Any) -> None:
         """Words of four bytes at an address of one rank, into that of the others; see ``gather_bytes``."""
-        end = time.monotonic() + self.timeout
         kind, first = self.kind_of_integers(purpose), ctypes.c_int32(root)
         for begin in range(0, words, _MOST_WORDS):
             place = ctypes.c_void_p((address.value or 0) + 4 * begin)
             count = ctypes.c_int32(min(_MOST_WORDS, words - begin))
-            self.exchange("mpi_ibcast_", (place, count, kind, first), purpose, end, kept)
+            self.exchange("mpi_ibcast_", (place, count, kind, first), purpose, kept)
 
     def broadcast_tensor(self, tensor: Any, root: int, *, purpose: str) -> None:
         """The elements of a tensor of one rank in that of all, bit for bit; see ``gather_bytes``."""
@@ -193,66 +166,37 @@ class Communicator:
         """Type of MPI for words of four bytes."""
         return ctypes.c_int32(mpi.integer_of("mpi_type_create_f90_integer_", purpose, 9))
 
-    def exchange(self, name: str, arguments: tuple[Any, ...], purpose: str, end: float, kept: Any = None) -> None:
+    def exchange(self, name: str, arguments: tuple[Any, ...], purpose: str, kept: Any = None) -> None:
         """One collective operation that ends, because nobody waits in it for a rank that failed somewhere else.
 
-        name: of a subroutine that begins it; arguments: of that before the communicator. end: of ``time.monotonic``.
-        kept: what else must live until it is done. PYTHON if a rank does not come, or if MPI fails.
+        name: of a subroutine that begins it; arguments: of that before the communicator. kept: what else must live
+        until it is done. PYTHON if a rank does not come, or if MPI fails.
         """
-        refuse_threads(purpose)
-        mpi.require_running(_LOAD)
-        if self._failure:
-            raise FtnPytorchError("PYTHON", f"{purpose} cannot be done any more: earlier, {self._failure}")
-        request = ctypes.c_int32()
-        mpi.call(name, purpose, *arguments, ctypes.c_int32(self.handle), request)
-        try:
-            self._wait(request, purpose, end)
-        except FtnPytorchError as failure:
-            # MPI may still write there, and a module that is loaded later is to know
-            _unfinished.append((self, arguments, kept, request))
-            know(self)
-            self._failure = failure.text
-            raise
+        with self._begun(purpose, arguments, kept):
+            self._ranks.exchange(self.timeout, purpose, name, mpi.addresses(arguments))
 
-    def _wait(self, request: Any, purpose: str, end: float) -> None:
-        done, status, sleep = ctypes.c_int32(), (ctypes.c_int32 * _STATUS_SIZE)(), 1e-6
-        begin = time.monotonic()
-        look, ended, ended_at = begin + _BETWEEN_LOOKS, -1, 0.0
-        silent = min(_SILENCE if self.rank < _FEW else _SILENCE_OF_MANY, self.timeout / 2)
-        is_told = False
-        ask = mpi.prepared("mpi_test_", purpose, request, done, status)
-        while True:
-            ask()
-            if done.value:
-                return
-            now = time.monotonic()
-            if now < begin + _EAGER:
-                os.sched_yield()
-                continue
-            if not is_told and now > begin + silent:
-                is_told = True
-                process.warn(
-                    f"rank {self.rank} of {self.size} has waited {silent:g} s in {purpose} for others. All ranks of "
-                    f"the communicator must call it, and not all have come. It waits for up to {self.timeout:g} s",
-                    of_rank=False,
-                )
-            if ended < 0 and now > look:
-                ended, ended_at, look = processes.rank_that_ended(self.roll, self.rank), now, now + _BETWEEN_LOOKS
-            if ended >= 0 and now > min(ended_at + _GRACE, end):
-                raise FtnPytorchError(
-                    "PYTHON",
-                    f"rank {ended} of {self.size}, process {processes.process_of(self.roll, ended)} of this node, has "
-                    f"ended while rank {self.rank} waited for it in {purpose}",
-                )
-            if now > end:
-                raise FtnPytorchError(
-                    "PYTHON",
-                    f"rank {self.rank} of {self.size} has waited {self.timeout:g} s in {purpose} for the others. All "
-                    "ranks of the communicator must call it: look for one that failed before, whose error was passed "
-                    "over (stat=), or that took another way through the program",
-                )
-            time.sleep(sleep)
-            sleep = min(2 * sleep, _LONGEST_SLEEP)
+    def combine(
+        self, address: int, count: int, dtype: int, operation: str, purpose: str, call: int = 0, network: int = 0
+    ) -> None:
+        """Replace numbers by their sums over the ranks ("sum"), or by the largest ones ("max").
+
+        dtype: a number of ftn_pytorch.h. call: which one of a network it is, from 1 on; those of 0 are not counted.
+        PYTHON as above, or, on all ranks, if they are in different calls.
+        """
+        with self._begun(purpose):
+            self._ranks.combine(self.timeout, purpose, address, count, dtype, operation == "max", call, network)
+
+    @contextlib.contextmanager
+    def _begun(self, purpose: str, *kept: Any) -> Iterator[None]:
+        refuse_threads(purpose)
+        was_usable = self.is_usable()
+        try:
+            yield
+        finally:
+            if was_usable and not self.is_usable():
+                # MPI may still write there, and a module that is loaded later is to know
+                _unfinished.append((self, kept))
+                know(self)
 
 
 def refuse_threads(purpose: str) -> None:

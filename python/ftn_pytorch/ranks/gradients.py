@@ -6,15 +6,20 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Set
-from typing import Any
+from typing import Any, NoReturn
 
-from ..errors import FtnPytorchError
+from ..errors import FtnPytorchError, listed
 from ..system import private_names, thread_recorder
 from . import communicator, equality, failed_calls, process_group, sums
 
 _NAME = "average_gradients"
 # Less than any average number of samples that is none.
 _LEAST = 1e-12
+# Counters of calls begin anew after so many, each of which is exact in all types that are averaged, bfloat16 among
+# them; the counter of the next network is so far ahead.
+_TURN = 251
+_OFFSET = 97
+_ADVICE = f"{communicator.APART} Nothing was averaged. End all ranks, and go on from a checkpoint"
 
 # By the first parameter of what is averaged: group, shapes and types of the parameters, and the calls with them.
 _agreed: Any = None
@@ -33,7 +38,7 @@ class _Calls:
         with torch.inference_mode(False), torch.no_grad():
             self.one = torch.zeros(group.size(), device=device)
             self.one[group.rank()] = 1
-            self.mine = self.one * (first % sums.TURN)
+            self.mine = self.one * (first % _TURN)
         self._rank = group.rank()
 
     def position(self) -> Any:
@@ -43,7 +48,7 @@ class _Calls:
         return bool((self.mine == position).all())
 
     def count(self) -> None:
-        self.mine.add_(self.one).remainder_(sums.TURN)
+        self.mine.add_(self.one).remainder_(_TURN)
 
     def check(self, seen: Any, averages: Any) -> Any:
         """The averages. PYTHON unless all ranks were in the same call; not numbers in a recording on a device."""
@@ -53,11 +58,11 @@ class _Calls:
         if not thread_recorder.is_recording():
             calls = torch.stack([seen, expected.expand_as(seen)]).real.tolist()
             if calls[0] != calls[1]:
-                sums.refuse(calls[0], calls[1][0], _NAME)
+                _refuse(calls[0], calls[1][0], _NAME)
             return averages
         is_same = (seen == expected).all()
         if seen.is_cpu:
-            text = f"{_NAME}: rank {self._rank} and others are in different calls of it. {sums.ADVICE}"
+            text = f"{_NAME}: rank {self._rank} and others are in different calls of it. {_ADVICE}"
             private_names.assert_later(is_same, text)
             return averages
         return torch.where(is_same, averages, torch.nan)
@@ -140,6 +145,15 @@ def _sum(tensor: Any, group: Any) -> Any:
         return private_names.all_reduce(tensor, "sum", group)
 
 
+def _refuse(calls: list[float], mine: float, purpose: str) -> NoReturn:
+    """PYTHON, with who is elsewhere, by how many calls. calls: counters of all ranks; mine: that of this one."""
+    off = [int(each - mine + _TURN // 2) % _TURN - _TURN // 2 for each in calls]
+    most = max(off, key=off.count)
+    others = [(rank, each - most) for rank, each in enumerate(off) if each != most]
+    told = [f"rank {rank} is {abs(n)} {'ahead of' if n > 0 else 'behind'} rank {off.index(most)}" for rank, n in others]
+    raise FtnPytorchError("PYTHON", f"{purpose}: the ranks are in different calls of it: {listed(told)}. {_ADVICE}")
+
+
 def _calls_of_mpi(network: Any, parameters: list[Any]) -> sums.CallsOfMpi | None:
     """The calls with these parameters by MPI; None where a process group is asked for, as for gradients on devices.
 
@@ -170,7 +184,7 @@ def _calls(network: Any, parameters: list[Any], group: Any) -> _Calls | None:
     key = (group.group_name, described)
     if key not in known:
         _require_same(network, parameters, described, lambda text: process_group.gather(text, group, _NAME))
-        first = _next_network(group) * sums.OFFSET
+        first = _next_network(group) * _OFFSET
         known[key] = _Calls(group, parameters[0].device, first) if group.size() > 1 and parameters else None
     calls = known[key]
     if calls is not None:

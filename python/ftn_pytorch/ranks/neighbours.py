@@ -12,7 +12,6 @@ import functools
 import itertools
 import json
 import os
-import time
 import weakref
 import zlib
 from collections import Counter
@@ -95,13 +94,12 @@ class Neighbours:
         import torch
 
         ranks = list(parts)  # in both directions the same
-        end = time.monotonic() + graph.timeout
         kind = graph.kind_of_integers(self.purpose)
         mine = torch.tensor(header * len(ranks), dtype=torch.int32, device="cpu")
         theirs = torch.empty_like(mine)
         length = ctypes.c_int32(len(header))
         ways = [ctypes.c_void_p(mine.data_ptr()), length, kind, ctypes.c_void_p(theirs.data_ptr()), length, kind]
-        graph.exchange("mpi_ineighbor_alltoall_", tuple(ways), self.purpose, end, (mine, theirs))
+        graph.exchange("mpi_ineighbor_alltoall_", tuple(ways), self.purpose, (mine, theirs))
         found = dict(zip(ranks, map(tuple, theirs.reshape(len(ranks), len(header)).tolist())))
         # Nothing goes between ranks that are apart, which both know. The others are not left waiting.
         apart = [rank for rank in ranks if found[rank] != header]
@@ -113,7 +111,7 @@ class Neighbours:
             begins = [0, *itertools.accumulate(counts)][: len(counts)]
             integers = ctypes.c_int32 * max(len(counts), 1)
             buffers += [ctypes.c_void_p(memory.data_ptr()), integers(*counts), integers(*begins), kind]
-        graph.exchange("mpi_ineighbor_alltoallv_", tuple(buffers), self.purpose, end, (message, answer))
+        graph.exchange("mpi_ineighbor_alltoallv_", tuple(buffers), self.purpose, (message, answer))
         if apart:
             self._tell_apart(apart[0], found[apart[0]], header)
         for place, words in zip(places.values(), answer.split([_words_in(rows) for rows in places.values()])):

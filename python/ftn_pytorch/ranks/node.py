@@ -45,6 +45,10 @@ class NodeCommunicator(Communicator):
             )
         return self._rank
 
+    def is_usable(self) -> bool:
+        """The program knows."""
+        return True
+
     @property
     def is_ranked(self) -> bool:
         return self._rank is not None
@@ -84,13 +88,11 @@ class NodeCommunicator(Communicator):
         self._sum(moved, purpose)
         ctypes.memmove(address, moved, 4 * words)
 
-    def combine(self, address: int, count: int, dtype: int, operation: str, purpose: str) -> None:
-        """Replace numbers by their sums over the ranks ("sum"), or by the largest ones ("max").
-
-        dtype: a number of ftn_pytorch.h.
-        """
+    def combine(
+        self, address: int, count: int, dtype: int, operation: str, purpose: str, call: int = 0, network: int = 0
+    ) -> None:
         communicator.refuse_threads(purpose)
-        process.host().combine_over_ranks(address, count, dtype, operation == "max", purpose)
+        process.host().combine_over_ranks(purpose, address, count, dtype, operation == "max", call, network)
 
     def _sum(self, words: Any, purpose: str) -> None:
         if len(words):

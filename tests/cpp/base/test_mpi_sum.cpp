@@ -53,22 +53,27 @@ class Sums : public testing::Test {
   double process_ = getpid();
 };
 
+/// What MPI does with two ranks, of which one gives twice as much.
 template <class Number>
-void expect_largest(int dtype) {
-  Number in[] = {1, -5, 7}, inout[] = {2, -6, 7};
-  std::int32_t count = 3, type = 0;
-  function_of(Reduction::largest, dtype)(in, inout, &count, &type);
-  EXPECT_EQ(inout[0], 2);
-  EXPECT_EQ(inout[1], -5);
-  EXPECT_EQ(inout[2], 7);
+std::vector<Number> combined(PlayedMpi& mpi, int dtype, Reduction reduction) {
+  Number numbers[] = {1, -5, 7}, others[] = {2, -6, 7};
+  MpiSum(7, 10).combine(numbers, 3, dtype, reduction, "a test");
+  int count = 3, type = 0;
+  mpi.operation(others, numbers, &count, &type);
+  return {numbers, numbers + 3};
 }
 
-TEST(Largest, IsTakenOfTwoNumbersOfEachType) {
-  expect_largest<float>(FPT_FLOAT32);
-  expect_largest<double>(FPT_FLOAT64);
-  expect_largest<std::int64_t>(FPT_INT64);
-  EXPECT_EQ(function_of(Reduction::largest, FPT_INT32), nullptr);
-  EXPECT_EQ(fpt_mpi_max(FPT_FLOAT64), function_of(Reduction::largest, FPT_FLOAT64));
+template <class Number>
+void expect_both(PlayedMpi& mpi, int dtype) {
+  EXPECT_EQ(combined<Number>(mpi, dtype, Reduction::sum), (std::vector<Number>{3, -11, 14}));
+  EXPECT_EQ(combined<Number>(mpi, dtype, Reduction::largest), (std::vector<Number>{2, -5, 7}));
+}
+
+TEST_F(Sums, AndTheLargestAreTakenInEachType) {
+  expect_both<float>(mpi_, FPT_FLOAT32);
+  expect_both<double>(mpi_, FPT_FLOAT64);
+  expect_both<std::int64_t>(mpi_, FPT_INT64);
+  expect([&] { combined<std::int32_t>(mpi_, FPT_INT32, Reduction::sum); }, FPT_ERR_DTYPE, "a test: sums over ranks");
 }
 
 TEST_F(Sums, AreAveragedInEachType) {
@@ -182,6 +187,43 @@ TEST_F(Sums, EndWhereARankDoesNotCome) {
   }
 }
 
+TEST_F(Sums, AreCountedWhereTheCallIsTold) {
+  play_a_twin();
+  MpiSum sum(7, 10);
+  std::int64_t number = 3;
+  sum.combine(&number, 1, FPT_INT64, Reduction::largest, "a test", {5, -1});
+  EXPECT_EQ(mpi_.counts, (std::vector<int>{4, 1 + 32}));
+  mpi_.others_double = [](double* sums, int count) {
+    if (count == 2) sums[1] = (5 - 97 + 251) % 251;  // the counters of both
+    if (count > 2) sums[1 + 15] += 1;                // a digit that this rank has left at zero
+  };
+  double real = 3;
+  expect([&] { sum.combine(&real, 1, FPT_FLOAT64, Reduction::sum, "a test", {6, -1}); }, FPT_ERR_PYTHON,
+         "a test: the ranks are in different calls of it: rank 1 is 1 behind rank 0. As a rule");
+  EXPECT_EQ(real, 3);
+}
+
+TEST_F(Sums, LetOthersLookMeanwhile) {
+  mpi_.arrives = false;
+  MpiSum sum(7, 3600);
+  int looks = 0;
+  sum.call_meanwhile([&] {
+    if (++looks == 2) throw looks;
+  });
+  double number = 3;
+  EXPECT_THROW(sum.average(&number, 1, FPT_FLOAT64), int);
+  mpi_.arrives = true;
+  expect([&] { sum.average(&number, 1, FPT_FLOAT64); }, FPT_ERR_PYTHON, "earlier, all_reduce_mean was interrupted");
+  EXPECT_FALSE(sum.is_usable());
+}
+
+TEST_F(Sums, EndWhereSomebodyGivesUp) {
+  MpiSum sum(7, 10);
+  sum.give_up("rank 1 was late");
+  double number = 3;
+  expect([&] { sum.average(&number, 1, FPT_FLOAT64); }, FPT_ERR_PYTHON, "any more: earlier, rank 1 was late");
+}
+
 TEST_F(Sums, TellARankThatHasEnded) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -202,6 +244,11 @@ TEST_F(Sums, TellWhatMpiAnswers) {
   double number = 3;
   expect([&] { sum.average(&number, 1, FPT_FLOAT64); }, FPT_ERR_PYTHON, "mpi_iallreduce has failed with error code 13");
   expect([] { MpiSum(8, 10); }, FPT_ERR_PYTHON, "mpi_comm_size has failed with error code 5");
+}
+
+TEST_F(Sums, NeedTheBindingsOfFortran) {
+  expect([] { call_mpi("a test", "mpi_fly_", {}); }, FPT_ERR_ARGUMENT,
+         "a test: there is no mpi_fly_ in this process, a Fortran binding of MPI. Either the program does not use MPI");
 }
 
 TEST_F(Sums, NeedAnMpiThatRuns) {
@@ -227,12 +274,12 @@ TEST_F(Sums, HaveOneOperationInAProcess) {
   };
   play_a_twin();
   average();
-  const int before = operations_made;
+  const std::size_t before = operations_made.size();
   for (int i = 0; i < 3; ++i) {
     mpi_.counts.clear();
     average();
   }
-  EXPECT_EQ(operations_made, before);
+  EXPECT_EQ(operations_made.size(), before);
 }
 
 TEST(NarrowFloats, GoThroughSinglePrecision) {
