@@ -176,7 +176,8 @@ class Calls:
         if event == "return" and frame.f_code is _STEP:
             self._trials.end(frame.f_locals["args"][0])
         if event in ("c_call", "c_return") and argument.__name__ == "set_state":
-            self._see_generator(argument.__self__, event == "c_return")
+            if isinstance(argument.__self__, torch.Generator):
+                self._see_generator(argument.__self__, event == "c_return")
         if event == "c_call" and is_of_user(frame):
             self._recorder.called = argument
             self.asks_switches |= "get_" in getattr(argument, "__name__", "")
