@@ -175,9 +175,9 @@ class Calls:
                 self._recorder.refuse(f"the step of its {kind} writes into a tensor, such as its rate: step it outside")
         if event == "return" and frame.f_code is _STEP:
             self._trials.end(frame.f_locals["args"][0])
-        if event in ("c_call", "c_return") and argument.__name__ == "set_state":
-            if isinstance(argument.__self__, torch.Generator):
-                self._see_generator(argument.__self__, event == "c_return")
+        is_set = event in ("c_call", "c_return") and argument.__name__ == "set_state"
+        if is_set and isinstance(argument.__self__, torch.Generator):
+            self._see_generator(argument.__self__, event == "c_return")
         if event == "c_call" and is_of_user(frame):
             self._recorder.called = argument
             self.asks_switches |= "get_" in getattr(argument, "__name__", "")
@@ -189,11 +189,11 @@ class Calls:
             if self._concerns(frame, _OWN_THREADS if argument in _OF_THREADS else FOR_PEOPLE, is_deep):
                 self._refuse(why)
 
-    def _see_generator(self, generator: torch.Generator, is_set: bool) -> None:
+    def _see_generator(self, generator: torch.Generator, has_been: bool) -> None:
         """A run draws one number after the other. torch may set a generator to the state that it has."""
         with self._recorder.paused():
             before, self._state = self._state, generator.get_state()
-            if is_set and not torch.equal(before, self._state):
+            if has_been and not torch.equal(before, self._state):
                 self._recorder.refuse(
                     "torch sets random numbers back, as a checkpoint of activations (torch.utils.checkpoint) and "
                     "fork_rng do: draw none inside of these"
