@@ -190,7 +190,7 @@ fpt_status fpt_torch_call(const char* name, int64_t name_len, fpt_arg inputs[], 
                           int32_t noutputs, fpt_results* results, fpt_tensor* tensor, int32_t layout) {
   const Args in{inputs, ninputs}, out{outputs, noutputs};
   fpt_module torch = 0;
-  const fpt_status status = guard_call([&] {
+  const fpt_status status = guard([&] {
     require_arguments(in);
     torch = torch_module(layout == -1 ? layout_of(in) : is_same_layout(layout));
   });
@@ -217,7 +217,7 @@ fpt_status fpt_module_create(fpt_module* object, fpt_module factory, const char*
   const Args in{inputs, ninputs};
   const std::string_view function = view_trimmed(name, name_len);
   fpt_module maker = factory;
-  const fpt_status status = guard_call([&] {
+  const fpt_status status = guard([&] {
     if (maker == 0) maker = torch_module(false);
   });
   if (status != FPT_OK) return discard_copies(in), status;

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/kept_lock.hpp"
+#include "base/last_script.hpp"
 #include "base/paths.hpp"
 #include "base/per_thread.hpp"
+#include "base/visit.hpp"
 #include "calls/python_side.hpp"
 #include "direct/backend.hpp"
 #include "direct/direct_plugin.hpp"
@@ -45,6 +48,9 @@ fpt_module torch_module(bool same_layout) {
   static std::atomic<fpt_module> modules[2];
   std::atomic<fpt_module>& module = modules[same_layout];
   if (const fpt_module known = module.load(std::memory_order_acquire)) return known;
+  const Visit visit;
+  const WithoutKeptLock others;
+  leave_last_script();
   start_observing();
   std::unique_ptr<Runner> made = torch_functions(same_layout);
   const std::lock_guard<std::mutex> lock(mutex);

@@ -15,7 +15,8 @@ std::unique_ptr<Runner> open_runner(int32_t kind, const std::string& file, Args 
 /// A new handle for a runner; what the old one named is freed when the last call of it has ended.
 void replace_module(fpt_module* module, std::unique_ptr<Runner> runner);
 
-/// The functions of torch as a module, one for each axis order, as long as the process.
+/// The functions of torch as a module, one for each axis order, as long as the process. Needs no guard_call(): what is
+/// there is only looked up.
 fpt_module torch_module(bool same_layout);
 
 /// Axis order of the first tensor among arguments for which it matters.

@@ -1,7 +1,6 @@
 ! SPDX-License-Identifier: MIT
 !> Losses of FTorch. They write into the tensor that is given, which has the graph of the loss from then on.
 module ftorch_loss
-   use fpt_arg, only : torch_in
    use fpt_ftorch, only : into, refuse
    use ftorch_tensor, only : have_read, torch_tensor
    use ftorch_types, only : torch_kMean, torch_kNone, torch_kSum
@@ -21,7 +20,7 @@ contains
       !> torch_kMean (default), torch_kSum, or torch_kNone for the losses of all elements
       integer, optional, intent(in) :: reduction_type
 
-      call compute("mse_loss", loss_tensor, input_tensor, target_tensor, reduction_type)
+      call compute("fortran.assign_loss.mse_loss", loss_tensor, input_tensor, target_tensor, reduction_type)
    end subroutine torch_loss_mse
 
    !> Cross entropy of classes, whose axis is the first one, or the second one of a batch
@@ -33,12 +32,12 @@ contains
       !> torch_kMean (default), torch_kSum, or torch_kNone for the losses of all elements
       integer, optional, intent(in) :: reduction_type
 
-      call compute("cross_entropy", loss_tensor, input_tensor, target_tensor, reduction_type)
+      call compute("fortran.assign_loss.cross_entropy", loss_tensor, input_tensor, target_tensor, reduction_type)
    end subroutine torch_loss_cross_entropy
 
    !> A loss of torch.nn.functional
    subroutine compute(name, loss_tensor, input_tensor, target_tensor, reduction_type)
-      !> Name of the function
+      !> Name of the function that assigns it
       character(*), intent(in) :: name
       !> Receives the loss
       type(torch_tensor), intent(inout) :: loss_tensor
@@ -62,8 +61,7 @@ contains
       case default
          call refuse("there is no such reduction: use torch_kMean, torch_kSum or torch_kNone")
       end select
-      call into(loss_tensor%t, "assign_loss." // name, &
-         [input_tensor%t%arg(), target_tensor%t%arg(), torch_in(trim(reduction_name))])
+      call into(loss_tensor%t, name, input_tensor%t, target_tensor%t, reduction_name)
       call have_read(input_tensor)
       call have_read(target_tensor)
    end subroutine compute

@@ -104,17 +104,20 @@ at::Tensor reversed_view(const at::Tensor& tensor) {
   return tensor.permute(axes);
 }
 
+TensorFlags flags_of(const at::Tensor& tensor) {
+  TensorFlags flags;
+  flags.requires_grad = tensor.requires_grad();
+  flags.has_graph = tensor.grad_fn() != nullptr;
+  flags.is_inference = tensor.is_inference();
+  flags.is_view = flags.has_graph && tensor.is_view();
+  flags.is_of_leaf = flags.is_view && tensor._base().is_leaf();
+  return flags;
+}
+
 TensorFacts facts_of(const at::Tensor& tensor) {
   const int32_t dtype = dtype_of(tensor.scalar_type());
-  TensorFacts facts;
-  facts.dtype = dtype == FPT_NONE ? c10::toString(tensor.scalar_type()) : dtype_name(dtype);
-  facts.shape = tensor.sizes().vec();
-  facts.requires_grad = tensor.requires_grad();
-  facts.has_graph = tensor.grad_fn() != nullptr;
-  facts.is_inference = tensor.is_inference();
-  facts.is_view = facts.has_graph && tensor.is_view();
-  facts.is_of_leaf = facts.is_view && tensor._base().is_leaf();
-  return facts;
+  return {flags_of(tensor), dtype == FPT_NONE ? c10::toString(tensor.scalar_type()) : dtype_name(dtype),
+          tensor.sizes().vec()};
 }
 
 std::string kind_of(const at::Tensor& tensor, bool same_layout) { return text_of(facts_of(tensor), same_layout); }

@@ -23,6 +23,7 @@ at::Tensor tensor_on(const Array& array, bool same_layout, MemoryOwner owner = {
 /// The same memory with the axes in the other order.
 [[nodiscard]] at::Tensor reversed_view(const at::Tensor& tensor);
 
+[[nodiscard]] TensorFlags flags_of(const at::Tensor& tensor);
 [[nodiscard]] TensorFacts facts_of(const at::Tensor& tensor);
 /// "float64 (2, 3), Fortran (3, 2)"
 [[nodiscard]] FPT_API std::string kind_of(const at::Tensor& tensor, bool same_layout);

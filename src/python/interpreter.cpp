@@ -29,10 +29,6 @@
 #include "python/python_library.hpp"
 #include "python/thread_ends.hpp"
 
-#if defined(__GLIBC__)
-extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library) noexcept;
-#endif
-
 namespace py = pybind11;
 
 namespace fpt {
@@ -346,9 +342,7 @@ void register_exit_handler() {
   if (++made > 1000) return;
   // glibc runs handlers last in, first out: those of a library registered when it was loaded must come after ours
   std::atexit(at_exit);
-#if defined(__GLIBC__)
-  if (syscall(SYS_gettid) == getpid()) __cxa_thread_atexit_impl(at_exit_of_first_thread, nullptr, &embed_module);
-#endif
+  if (syscall(SYS_gettid) == getpid()) end_before_objects_until_now(at_exit_of_first_thread, nullptr);
 }
 
 }  // namespace fpt

@@ -47,7 +47,7 @@ void leave_thread(void* state) {
 }
 
 /// Before thread_local objects of torch, which the state holds, too, and before the state goes.
-[[maybe_unused]] void let_objects_go(void* objects) {
+void let_objects_go(void* objects) {
   ++threads_leaving;
   if (!lock_is_gone.load()) release_with_lock([](void* dict) { PyDict_Clear(static_cast<PyObject*>(dict)); }, objects);
   --threads_leaving;
@@ -68,8 +68,12 @@ void leave_at_end_of_thread(PyThreadState* state) {
 void end_before_objects_of_thread(PyObject* objects) noexcept {
   objects_of_thread = PyDict_GET_SIZE(objects);
   if (syscall(SYS_gettid) == getpid()) return register_exit_handler();
+  end_before_objects_until_now(let_objects_go, objects);
+}
+
+void end_before_objects_until_now([[maybe_unused]] void (*end)(void*), [[maybe_unused]] void* object) noexcept {
 #if defined(__GLIBC__)
-  __cxa_thread_atexit_impl(let_objects_go, objects, &threads_leaving);
+  __cxa_thread_atexit_impl(end, object, &threads_leaving);
 #endif
 }
 

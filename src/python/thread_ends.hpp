@@ -17,6 +17,10 @@ extern std::atomic<int> threads_that_called;
 /// Have the state of this thread go with it.
 void leave_at_end_of_thread(PyThreadState* state);
 
+/// Have `end` called when this thread ends, before the thread_local objects that it has now are destroyed.
+/// Without glibc it is not called.
+void end_before_objects_until_now(void (*end)(void* object), void* object) noexcept;
+
 /// Threads that are about to end need the lock once more, which the end of the program keeps for good. Somebody may
 /// join them later. Called with the lock or without.
 void wait_for_leaving_threads();

@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "recording/first_place.hpp"
 #include "recording/random_runs.hpp"
 
 namespace fpt::recording {
@@ -54,13 +55,13 @@ bool has_attributes(PyObject* object) noexcept {
 
 struct Signature::Learning {
   Signature& made;
-  std::vector<PyObject*> objects;
+  std::vector<PyObject*> objects{};  ///< the leaves so far
 
   bool container(int kind, Py_ssize_t size) { return made.containers_.emplace_back(kind, size), true; }
   bool key(PyObject* key) { return made.keys_.push_back(py::reinterpret_borrow<py::object>(key)), true; }
   bool leaf(PyObject* object) {
     Leaf leaf;
-    leaf.same_as = static_cast<std::size_t>(std::find(objects.begin(), objects.end(), object) - objects.begin());
+    leaf.same_as = first_place(object, made.named_, objects);
     objects.push_back(object);
     if (THPVariable_Check(object)) {
       const at::Tensor& tensor = THPVariable_Unpack(object);
@@ -100,7 +101,7 @@ struct Signature::Matching {
         tensor.is_inference() != leaf.is_inference || tensor.is_conj() || tensor.is_neg() ||
         (known.is_bare_ && has_attributes(object)))
       return false;
-    if (std::find(objects.begin(), objects.end(), object) != objects.begin() + leaf.same_as) return false;
+    if (first_place(object, known.named_, objects) != leaf.same_as) return false;
     return tensors.push_back(tensor), ++leaves, true;
   }
 };
@@ -108,14 +109,13 @@ struct Signature::Matching {
 Signature::Signature(const py::tuple& args, const py::dict& named, bool is_bare, const py::list& memory)
     : is_bare_(is_bare) {
   for (const auto& each : memory) named_.push_back(PyTuple_GET_ITEM(each.ptr(), 0));
-  Learning learning{*this, named_};
+  Learning learning{*this};
   walk(args.ptr(), learning);
   walk(named.ptr(), learning);
 }
 
 bool Signature::matches(PyObject* args, PyObject* named, std::vector<at::Tensor>& tensors) const {
   Matching matching{*this, tensors, 0, 0, 0, {}};
-  matching.objects.append(named_.begin(), named_.end());
   return walk(args, matching) && walk(named, matching) && matching.leaves == leaves_.size();
 }
 

@@ -15,9 +15,8 @@
 /// unwinding.
 ///
 /// C library and compilers
-/// - `__cxa_thread_atexit_impl` (python/interpreter.cpp, python/thread_ends.cpp): to end Python before static
-///   objects of torch, and what it holds for a thread before those of the thread. Without glibc, atexit() alone, which
-///   may be late.
+/// - `__cxa_thread_atexit_impl` (python/thread_ends.cpp): to end Python before static objects of torch, and what it
+///   holds for a thread before those of the thread. Without glibc, atexit() alone, which may be late.
 /// - `GOMP_parallel` (base/fpenv.cpp): floating-point state of worker threads. Other runtimes of OpenMP: they keep
 /// theirs.
 /// - the file name libgfortran.so (python/crash.cpp): whose signal handler may be replaced. Linked statically: no

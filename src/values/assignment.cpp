@@ -16,34 +16,34 @@ namespace {
 void call(std::string_view method, const TensorPtr& tensor) { call_torch(method, {{tensor}}, tensor->same_layout()); }
 
 /// torch changes the values before it refuses to.
-void require_changeable(const TensorFacts& facts) {
-  if (facts.is_inference)
+void require_changeable(const TensorFlags& flags) {
+  if (flags.is_inference)
     fail(FPT_ERR_ARGUMENT,
          "a tensor that was made in inference mode cannot be changed: change a copy of it, torch_call(\"clone\", ...)");
 }
 
 /// All of the memory behind a tensor. That of a storage that was resized to nothing is not looked for by torch.
-Range memory_of(Engine& engine, const TensorPtr& tensor, const TensorFacts& facts) {
+Range memory_of(Engine& engine, const TensorPtr& tensor) {
   const Range memory = engine.memory_of(*tensor);
-  const bool is_empty = std::find(facts.shape.begin(), facts.shape.end(), 0) != facts.shape.end();
-  if (memory.begin == memory.end && !is_empty)
+  if (memory.begin != memory.end) return memory;
+  const std::vector<int64_t> shape = engine.describe(*tensor).shape;
+  if (std::find(shape.begin(), shape.end(), 0) == shape.end())
     fail(FPT_ERR_ARGUMENT, "the memory of a tensor is gone: its storage was resized to 0 bytes");
   return memory;
 }
 
 /// Into another one of its layout, in whose memory it may lie: then a copy is made, which is needless for other parts.
-void copy_into(Engine& engine, const TensorPtr& target, const TensorFacts& before, const TensorPtr& value,
-               const TensorFacts& given) {
+void copy_into(Engine& engine, const TensorPtr& target, const TensorPtr& value) {
   const bool layout = target->same_layout();
-  const Range here = memory_of(engine, target, before), there = memory_of(engine, value, given);
+  const Range here = memory_of(engine, target), there = memory_of(engine, value);
   const bool may_overlap = here.begin < there.end && there.begin < here.end;
   const TensorPtr source = may_overlap ? call_for_tensor("Tensor.clone", {{value}}, layout) : value;
   engine.operate(copy_operation, target.get(), source.get(), nullptr, layout);
 }
 
 /// Values that are no more there have no graph. A view of a leaf keeps its own: the leaf has changed with it.
-void end_graph(const TensorPtr& tensor, const TensorFacts& facts) {
-  if (facts.has_graph && !facts.is_view) call("Tensor.detach_", tensor);
+void end_graph(const TensorPtr& tensor, const TensorFlags& flags) {
+  if (flags.has_graph && !flags.is_view) call("Tensor.detach_", tensor);
 }
 
 /// Gradients are computed, or are not, as long as this lives.
@@ -81,20 +81,20 @@ void overwrite(const TensorPtr& target, const TorchValue& value) {
   std::optional<GradientMode> mode;  // where nothing requires gradients, none are recorded
   if (before.requires_grad || given.requires_grad) mode.emplace(is_recorded);
   if (!tensor) {
-    memory_of(chosen, target, before);
+    memory_of(chosen, target);
     call_torch("Tensor.fill_", {{target}, {value}}, layout);
   } else if (is_recorded && given.requires_grad) {
-    copy_into(chosen, target, before, call_for_tensor("Tensor.detach", {{*tensor}}, layout), given);
+    copy_into(chosen, target, call_for_tensor("Tensor.detach", {{*tensor}}, layout));
   } else {
-    copy_into(chosen, target, before, *tensor, given);
+    copy_into(chosen, target, *tensor);
   }
   end_graph(target, before);
 }
 
 void assign(const TensorPtr& target, const TensorPtr& value) {
   Engine& chosen = engine_of(*target, *value);
-  const TensorFacts before = chosen.describe(*target), given = chosen.describe(*value);
-  const bool has_graph = given.requires_grad;
+  const TensorFlags before = chosen.flags_of(*target);
+  const bool has_graph = chosen.flags_of(*value).requires_grad;
   require_changeable(before);
   if (before.has_graph)
     call("Tensor.detach_", target);  // the graph of earlier values would grow with every assignment
@@ -102,7 +102,7 @@ void assign(const TensorPtr& target, const TensorPtr& value) {
     call_torch("Tensor.requires_grad_", {{target}, {false}}, target->same_layout());
   std::optional<GradientMode> mode;  // as above
   if (has_graph) mode.emplace(true);
-  copy_into(chosen, target, before, value, given);
+  copy_into(chosen, target, value);
 }
 
 void write_through(const TensorPtr& target, const TensorPtr& given) {
@@ -117,7 +117,7 @@ void write_through(const TensorPtr& target, const TensorPtr& given) {
          "; nothing is broadcast or converted");
   try {
     if (before.has_graph) call("Tensor.detach_", target);  // as above
-    copy_into(chosen, target, before, value, facts);
+    copy_into(chosen, target, value);
   } catch (const Error& error) {
     throw Error(error.status(), concat("assigning to a tensor made of an array: ", error.text()));
   }
@@ -135,8 +135,9 @@ void require_writable(const TensorPtr& target) {
 
 void note_written(const TensorPtr& target) noexcept {
   try {
-    end_graph(target, facts_of(target));
-    engine_of(*target).written(*target);
+    Engine& chosen = engine_of(*target);
+    end_graph(target, chosen.flags_of(*target));
+    chosen.written(*target);
   } catch (const std::exception&) {  // a gradient that is gone has nobody who would use it
   }
 }

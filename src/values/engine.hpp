@@ -32,6 +32,8 @@ class FPT_API Engine {
   virtual std::optional<TorchValue> call(std::string_view function, const TorchArguments& given, bool same_layout) = 0;
   /// What torch says of a tensor now.
   virtual TensorFacts describe(Tensor& tensor) = 0;
+  /// The part of it without texts and lists, which each assignment and each call with a tensor asks for.
+  virtual TensorFlags flags_of(Tensor& tensor) { return TensorFlags(describe(tensor)); }
   /// All of the memory behind a tensor.
   virtual Range memory_of(Tensor& tensor) = 0;
   /// That memory has changed: torch counts it.

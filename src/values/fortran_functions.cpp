@@ -95,8 +95,9 @@ class FortranCall {
  private:
   const fpt_arg& input(int32_t index) const {
     if (!has(index)) fail(FPT_ERR_ARGUMENT, "argument ", index + 1, " is missing");
-    require_described(inputs_[index], argument_label("input", index, inputs_[index]));
-    return inputs_[index];
+    const fpt_arg& given = inputs_[index];
+    if (given.status != FPT_OK) require_described(given, argument_label("input", index, given));  // the text costs more
+    return given;
   }
   [[noreturn]] static void refuse(int32_t index, const char* wanted) {
     fail(FPT_ERR_ARGUMENT, "argument ", index + 1, " must be ", wanted);

@@ -208,7 +208,7 @@ bool records_gradients(Tensor& tensor) {
   if (tensor.is_plain_memory()) return false;
   // Parameters of a saved model may be there before any operation has opened an engine.
   if (!opened_engine() && !tensor.in_torch().is_of_libtorch()) return false;
-  return engine_of(tensor).describe(tensor).requires_grad && engine().computes_gradients();
+  return engine_of(tensor).flags_of(tensor).requires_grad && engine().computes_gradients();
 }
 
 }  // namespace fpt

@@ -100,7 +100,7 @@ fpt_arg Tensor::described_as(const fpt_arg& reference) {
 }
 
 TensorPtr holding_memory(const TensorPtr& tensor) {
-  if (tensor->is_plain_memory() || !facts_of(tensor).is_of_torch) return tensor;
+  if (tensor->is_plain_memory() || !engine_of(*tensor).flags_of(*tensor).is_of_torch) return tensor;
   return call_for_tensor("Tensor.detach", {{tensor}}, tensor->same_layout());
 }
 

@@ -30,16 +30,20 @@ struct TorchArgument {
 };
 using TorchArguments = std::vector<TorchArgument>;
 
-/// A tensor as torch sees it, axes in its order.
-struct TensorFacts {
-  std::string dtype;  ///< "float32"
-  std::vector<int64_t> shape;
+/// What a tensor is for autograd, and whether torch can change it.
+struct TensorFlags {
   bool requires_grad = false;
   bool has_graph = false;     ///< it is the result of an operation whose gradient is computed
   bool is_view = false;       ///< of another tensor, with whose graph it is
   bool is_of_leaf = false;    ///< and that one is a leaf
   bool is_inference = false;  ///< made in inference mode, and nothing can change it outside of that
   bool is_of_torch = true;    ///< else an array of NumPy
+};
+
+/// A tensor as torch sees it, axes in its order.
+struct TensorFacts : TensorFlags {
+  std::string dtype;  ///< "float32"
+  std::vector<int64_t> shape;
 
   /// Real or complex.
   bool is_inexact() const noexcept {

@@ -91,6 +91,11 @@ class DirectEngine : public Engine {
     return translated([&] { return facts_of(*held); });
   }
 
+  TensorFlags flags_of(Tensor& tensor) override {
+    const Held held = at_tensor_of(tensor);
+    return translated([&] { return direct::flags_of(*held); });
+  }
+
   Range memory_of(Tensor& tensor) override {
     const Held held = at_tensor_of(tensor);
     return translated([&] {
