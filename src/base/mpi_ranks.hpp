@@ -32,7 +32,7 @@ class MpiRanks {
   ///
   /// Asks for rank and size, which other ranks need not do. FPT_ERR_ARGUMENT if this process has no MPI that could be
   /// called, if MPI is not running, or if the handle is that of no intra-communicator.
-  FPT_API MpiRanks(int communicator, double limit_seconds);
+  MpiRanks(int communicator, double limit_seconds);
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }

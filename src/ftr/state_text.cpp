@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
 
 namespace ftr {
 namespace {
@@ -19,7 +20,7 @@ class Cursor {
     ++at_;
     skip_space();
     std::size_t wanted = 0;
-    if (!is_object) (void)std::from_chars(step.data(), step.data() + step.size(), wanted);
+    if (!is_object && std::from_chars(step.data(), step.data() + step.size(), wanted).ec != std::errc{}) return false;
     for (std::size_t number = 0; next() != '\0' && next() != ']' && next() != '}'; ++number) {
       if (is_object) {
         const std::size_t begin = at_;
