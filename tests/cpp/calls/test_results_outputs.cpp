@@ -131,7 +131,7 @@ TEST_F(DeliverTest, NothingIsBroadcastOrSqueezed) {
   EXPECT_FAILS(wrong("1.5", {out(a)}), FPT_ERR_SHAPE, "is a single number");
   std::vector<double> matrix(6, -1);
   EXPECT_FAILS(wrong("torch.zeros(2, 3, dtype=torch.float64)", {out(matrix, {2, 3})}), FPT_ERR_SHAPE,
-               "needs (3, 2) there ((2, 3) in Fortran)");
+               "needs (3, 2), which is (2, 3) in Fortran");
   EXPECT_EQ(a, untouched);
 }
 
