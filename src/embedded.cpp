@@ -47,19 +47,16 @@ std::vector<void*> pointers(const py::sequence& addresses) {
 
 fpt::Reduction reduction(bool is_largest) { return is_largest ? fpt::Reduction::largest : fpt::Reduction::sum; }
 
-/// What waits does not hold the interpreter lock, and Python's handlers of signals run nevertheless.
-void define_mpi(py::module_& module) {
-  module.def(
-      "call_mpi",
-      [](const std::string& purpose, const std::string& name, const py::sequence& addresses) {
-        std::vector<void*> arguments = pointers(addresses);
-        const py::gil_scoped_release others;
-        fpt::call_mpi(purpose.c_str(), name.c_str(), std::move(arguments));
-      },
-      py::arg("purpose"), py::arg("name"), py::arg("addresses"),
-      "Call a subroutine of MPI; the error code is added to its arguments.");
-  py::class_<fpt::MpiSum>(module, "MpiSum", py::module_local(),
-                          "The ranks of a communicator, by its handle of Fortran.")
+void define_ranks(py::module_& module) {
+  static PyObject* known = nullptr;  // pybind11 makes a class once, and a start that has failed is tried again
+  if (known) {
+    module.attr("MpiSum") = py::handle(known);
+    return;
+  }
+  py::class_<fpt::MpiSum> ranks(module, "MpiSum", py::module_local(),
+                                "The ranks of a communicator, by its handle of Fortran.");
+  known = ranks.inc_ref().ptr();
+  ranks
       .def(py::init([](int handle, double limit) {
              auto made = std::make_unique<fpt::MpiSum>(handle, limit);
              made->call_meanwhile([] {
@@ -96,6 +93,20 @@ void define_mpi(py::module_& module) {
           py::arg("limit"), py::arg("purpose"), py::arg("address"), py::arg("count"), py::arg("dtype"),
           py::arg("is_largest"), py::arg("call"), py::arg("network"),
           "Replace numbers by their sums over the ranks, or by the largest ones.");
+}
+
+/// What waits does not hold the interpreter lock, and Python's handlers of signals run nevertheless.
+void define_mpi(py::module_& module) {
+  module.def(
+      "call_mpi",
+      [](const std::string& purpose, const std::string& name, const py::sequence& addresses) {
+        std::vector<void*> arguments = pointers(addresses);
+        const py::gil_scoped_release others;
+        fpt::call_mpi(purpose.c_str(), name.c_str(), std::move(arguments));
+      },
+      py::arg("purpose"), py::arg("name"), py::arg("addresses"),
+      "Call a subroutine of MPI; the error code is added to its arguments.");
+  define_ranks(module);
   module.def(
       "combine_over_ranks",
       [](const std::string& purpose, std::uintptr_t address, std::int64_t count, int dtype, bool is_largest,
