@@ -148,7 +148,7 @@ class SavedRecording(Checkpoint):
         """A checkpoint of it, as bytes."""
         with tempfile.TemporaryDirectory(prefix="ftn_pytorch_") as place:
             path = os.path.join(place, "state")
-            self._held.write(path, False, None)
+            self._write_alone(path, None)
             with open(path, "rb") as stream:
                 return {"file": torch.frombuffer(bytearray(stream.read()), dtype=torch.uint8)}
 
