@@ -17,7 +17,8 @@ def setting(document: Mapping[str, Any]) -> str:
     """Machine and versions of a run."""
     machine = document["machine"]
     packages = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
-    loads = f"Load before and after: {machine['load_before']}, {machine['load_after']}."
+    after = machine.get("load_after", "not known, as the run was ended")
+    loads = f"Load before and after: {machine['load_before']}, {after}."
     cores = machine["cores"]
     size = f"{cores} {'core' if cores == 1 else 'cores'}, {machine['memory_gib']} GiB"
     return f"{machine['processor']}, {size}; {machine['system']}. {loads} {packages}."

@@ -29,6 +29,13 @@ def test_a_part_is_called_one_and_has_the_name_that_is_asked_for(document, tmp_p
     assert (tmp_path / "mlp.json").is_file() and not (tmp_path / "paths.md").exists()
 
 
+def test_what_a_run_that_was_ended_has_left_can_be_read(document, tmp_path, capsys):
+    machine = {name: value for name, value in document["machine"].items() if name != "load_after"}
+    files.write({**document, "machine": machine, "wrong": []}, tmp_path / "results.json")
+    assert main(["paths", "--from", str(tmp_path / "results.json"), "--output", str(tmp_path)]) == 0
+    assert "Load before and after: 0, not known, as the run was ended." in (tmp_path / "paths.md").read_text()
+
+
 def test_a_wrong_result_is_the_exit_code(document, tmp_path):
     files.write(document, tmp_path / "results.json")
     assert main(["paths", "--from", str(tmp_path / "results.json"), "--output", str(tmp_path)]) == 1
