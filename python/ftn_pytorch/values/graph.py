@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..system import private_names
 from . import settings, user_objects
-from .code_names import codes_in, names_in
+from .code_names import codes_in, named_by, names_in
 from .contents import (
     DEFAULT,
     IN,
@@ -326,7 +326,10 @@ class Graph:
         self.names |= names
         own, package = str(space.get("__name__", "")), space.get("__package__") or ""
         for name in (own, *sorted(names), *(f"{package}.{each}" for each in sorted(names) if package)):
-            if isinstance(module := sys.modules.get(name), ModuleType) and (name != own or vars(module) is space):
+            if not isinstance(module := sys.modules.get(name), ModuleType) or (name == own and vars(module) is not space):
+                continue
+            # A script of the program has checkpoints of its own, and a variable may have its name.
+            if name == own or known(vars(module)) is None or name in named_by(function.__code__, "IMPORT_NAME"):
                 yield module.__name__, module
 
     def _of_network(self, value: Any) -> Iterator[tuple[str, Any]]:
