@@ -285,6 +285,15 @@ class Silent(nn.Module):
         return torch.zeros_like(x)
 
 
+def test_a_network_may_change_its_state_in_each_call():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(channels, 32, 3, padding=1) for channels in (2, 32)]
+    network = nn.Sequential(*map(nn.utils.parametrizations.spectral_norm, layers))
+    before = [each.clone() for each in network.buffers()]
+    assert halo_width(network) == (2, 2)
+    assert all(map(torch.equal, before, network.buffers()))
+
+
 def test_a_layer_that_looks_farther_in_training_is_found_out():
     net = nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.BatchNorm2d(1)).eval()
     over = OverSubdomains(net, Exchange((4, 5), 1))

@@ -186,10 +186,10 @@ def _refused(what: str, kinds: str) -> FtnPytorchError:
 
 
 def _called(network: Any, x: Any, seed: int = 0) -> Any:
-    """Outputs, with the same random numbers for a seed."""
+    """Outputs, with the same random numbers for a seed, and of the same state: spectral norm goes on in each call."""
     with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []), torch.no_grad():
         torch.manual_seed(seed)
-        y = network(x.clone())
+        y = copy.deepcopy(network)(x.clone())
     if not isinstance(y, torch.Tensor) or y.dim() != x.dim():
         made = f"a tensor with {y.dim()} axes" if isinstance(y, torch.Tensor) else f"a {type(y).__name__}"
         raise FtnPytorchError("ARGUMENT", f"halo_width: of a tensor {tuple(x.shape)} this network makes {made}")
