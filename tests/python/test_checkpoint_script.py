@@ -209,31 +209,6 @@ def ftn_pytorch_restore(filename):
 """
 
 
-OF_ITS_NAME = """
-import torch
-
-model = torch.nn.Linear(1, 1)
-
-
-def ftn_pytorch_train(x):
-    with torch.no_grad():
-        model.weight.add_(x)
-"""
-
-
-@pytest.mark.parametrize("other", ["net = model", "import importlib\n\ndef net(): return importlib.import_module('model')"])
-def test_a_script_leaves_another_one_alone_whose_name_its_code_mentions(load, tmp_path, other):
-    one = load(OF_ITS_NAME)
-    two = load(OF_ITS_NAME + other, name="two.py" if "def net" in other else "model.py")
-    program.save(two, str(tmp_path / "state"))
-    program.call(one, "ftn_pytorch_train", 1.0)
-    learnt = one._module.model.weight.item()
-    program.restore(two, str(tmp_path / "state"))
-    assert one._module.model.weight.item() == learnt
-    program.save(one, str(tmp_path / "state"))
-    program.restore(load(OF_ITS_NAME), str(tmp_path / "state"))
-
-
 def test_hooks_write_checkpoints_that_are_as_safe_as_others(load, tmp_path, fails):
     place = tmp_path / "steps"
     runner = load(HOOKS)
