@@ -201,6 +201,25 @@ def test_two_names_of_one_tensor_and_two_values_in_the_file(tmp_path):
     assert values[0] is same and torch.equal(values[0], torch.zeros(2)) and torch.equal(values[1], torch.ones(2))
 
 
+def test_states_that_are_made_for_the_file_stay_apart(tmp_path):
+    class Counted:
+        """Has a state that is made when it is asked for, and gone afterwards."""
+
+        def __init__(self, number):
+            self.number = number
+
+        def state_dict(self):
+            return {"number": torch.full((1000,), float(self.number))}
+
+        def load_state_dict(self, state):
+            self.number = state["number"].unique().tolist()
+
+    counted = [Counted(number) for number in range(20)]
+    Checkpoint(counted=counted).save(tmp_path / "state")
+    Checkpoint(counted=counted).restore(tmp_path / "state")
+    assert [each.number for each in counted] == [[number] for number in range(20)]
+
+
 def test_tensors_that_cannot_be_changed_are_replaced(tmp_path):
     with torch.inference_mode():
         fixed = torch.zeros(2)

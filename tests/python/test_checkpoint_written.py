@@ -152,3 +152,68 @@ def test_a_list_that_is_read_through_another_name_stays_a_constant(load, tmp_pat
     runner = load(text)
     program.call(runner, "step")
     assert kept(runner, str(tmp_path / "state")) == {"HISTORY"}
+
+
+# ---- other scripts of the program
+
+HELPER = "import torch\nnet = torch.nn.Linear(1, 1)"
+OF_ITS_NAME = """
+import torch
+
+model = torch.nn.Linear(1, 1)
+
+
+def train():
+    model.weight.data.add_(1)
+"""
+OF_A_HELPER = """
+import config
+
+
+def train():
+    config.net.weight.data.add_(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("others", "net", "text"),
+    [
+        (OF_ITS_NAME, "model.model", OF_ITS_NAME),
+        (OF_A_HELPER, "config.net", OF_ITS_NAME + "def of(config): return config['model']"),
+        (OF_A_HELPER, "config.net", OF_ITS_NAME + "def name(): return 'config'"),
+    ],
+)
+def test_what_another_script_has_is_left_alone_where_code_mentions_its_name(others, net, text, load, write, tmp_path):
+    write("config.py", HELPER)
+    other = load(others)
+    script = load(text, name="model.py" if text == others else "two.py")
+    module, name = net.split(".")
+    weight = vars(sys.modules[module])[name].weight
+    program.save(script, str(tmp_path / "state"))
+    program.call(other, "train")
+    learnt = weight.item()
+    program.restore(script, str(tmp_path / "state"))
+    assert weight.item() == learnt
+
+
+@pytest.mark.parametrize("imports", ["import config", "config = __import__('config')"])
+def test_what_another_script_has_is_kept_where_code_imports_it(imports, load, write, tmp_path):
+    write("config.py", HELPER)
+    load(OF_A_HELPER)
+    script = load(f"def train():\n    {imports}\n    config.net.weight.data.add_(1)", name="two.py")
+    program.call(script, "train")
+    weight = sys.modules["config"].net.weight
+    learnt = weight.item()
+    program.save(script, str(tmp_path / "state"))
+    program.call(script, "train")
+    program.restore(script, str(tmp_path / "state"))
+    assert weight.item() == learnt
+
+
+def test_instances_of_a_script_go_on_from_each_other(load, tmp_path):
+    one, two = load(OF_ITS_NAME), load(OF_ITS_NAME)
+    program.call(one, "train")
+    for there, here in ((one, two), (two, one)):
+        program.save(there, str(tmp_path / "state"))
+        program.restore(here, str(tmp_path / "state"))
+        assert torch.equal(here._module.model.weight, there._module.model.weight)

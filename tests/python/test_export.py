@@ -4,6 +4,7 @@
 import argparse
 import importlib.util
 import os
+import sys
 
 import pytest
 
@@ -290,3 +291,22 @@ def test_network_that_another_process_trained_is_exported(write, tmp_path, monke
     assert __main__.main(["export", "trained.py:net", *options]) == 0
     found = program.call(program.load_model("net.pt2"), "ftn_pytorch_forward", torch.ones(4, 3))
     assert torch.allclose(found, runner.require("net")(torch.ones(4, 3)))
+
+
+def test_a_script_finds_no_arguments_of_the_command(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(
+        "parses.py",
+        """
+        import argparse
+        import torch
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--width", type=int, default=3)
+        net = torch.nn.Linear(parser.parse_args().width, 1)
+        """,
+    )
+    words = ["export", "parses.py:net", "--to", "pt2", "--input", "4x3"]
+    monkeypatch.setattr("sys.argv", ["ftn_pytorch", *words])
+    assert __main__.main(words) == 0
+    assert sys.argv[1:] == words

@@ -276,6 +276,23 @@ def test_samples_that_wait_are_kept(tmp_path):
     assert again.learnt == [0.0, 1.0, 2.0] and same(again.net, training.net)
 
 
+def test_a_failure_that_was_not_told_yet_is_kept(tmp_path):
+    training = Training()
+    background = Background(training.step, training.net)
+    checkpoint = ftn_pytorch.Checkpoint(net=training.net, optimizer=training.optimizer, background=background)
+    training.fails = True
+    background.submit(*batch(0))
+    background._wait()
+    checkpoint.save(str(tmp_path / "failed"))
+    with pytest.raises(FtnPytorchError):
+        background.flush()
+    checkpoint.restore(str(tmp_path / "failed"))
+    with pytest.raises(FtnPytorchError, match=r"(?s)a step failed: ValueError: a bad sample.*line") as failure:
+        background.submit(*batch(1))
+    assert failure.value.status == "PYTHON"
+    background.flush()
+
+
 def test_a_checkpoint_comes_between_steps_of_a_busy_thread(tmp_path):
     """Each step leaves samples for another one, until the checkpoints are written or for very long."""
     training, is_over = Training(), threading.Event()

@@ -44,6 +44,17 @@ def test_chosen_axes(shape, axes):
     assert learnt.count == (4 * 3 * 5 * 6 + 3 * 5 * 6) // max(torch.Size(shape).numel(), 1)
 
 
+@pytest.mark.parametrize("as_file", [lambda learnt: learnt, torch.jit.script])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_integers_are_shifted_and_scaled_as_the_numbers_that_they_are(as_file):
+    learnt = Normaliser(1)
+    learnt.update(torch.tensor([[0.25], [0.75]]))
+    of_integers = as_file(learnt)
+    assert of_integers(torch.tensor([[1]], dtype=torch.int32)).item() == 2.0
+    assert of_integers.denormalise(torch.tensor([[2]])).item() == 1.0
+    assert of_integers(torch.tensor([[1j]])).dtype == torch.complex64
+
+
 def test_what_never_varies_is_not_blown_up():
     learnt = Normaliser(2)
     for _ in range(100):

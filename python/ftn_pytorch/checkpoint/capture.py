@@ -369,11 +369,12 @@ class Collector(Encoder):
             return array.copy()
         if array.layout != loaded("torch").strided:
             return array.clone().cpu()
-        # Two names of one tensor, such as tied weights, are one tensor in the file, too.
+        # Two names of one tensor, such as tied weights, are one tensor in the file, too. It is held beside its copy:
+        # one that a state was given for this file alone would leave its memory to the next one.
         key = (array.data_ptr(), array.device, array.dtype, array.shape, array.stride())
         if key not in self._copied:
-            self._copied[key] = array.to("cpu", copy=True)
-        return self._copied[key]
+            self._copied[key] = array, array.to("cpu", copy=True)
+        return self._copied[key][1]
 
     # ---- what was met
 

@@ -210,7 +210,7 @@ def _boxes(everyone: Sequence[dict[str, Any]]) -> list[Box]:
     grid = first["grid"] or ([1] * axes if len(everyone) == 1 else None)
     if grid is None or math.prod(grid) != len(everyone):
         raise FtnPytorchError(
-            "ARGUMENT", f"{NAME}: {len(everyone)} ranks need grid=, the ranks along each axis, or start="
+            "ARGUMENT", f"{NAME}: {len(everyone)} ranks need grid=, the ranks along each axis, or start=; grid={grid}"
         )
     return _tiles(everyone, grid)
 

@@ -16,6 +16,7 @@ _SIZES = {1: (257, 8193), 2: (65, 513), 3: (17, 129)}
 _STRIDES = (1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 20, 24, 32, 48, 64)
 # Of rounding, where the same numbers are added up in another order.
 _ROUNDINGS = 1000
+_LARGE = 1e6
 _CONVOLUTIONS = {
     1: (torch.nn.Conv1d, torch.nn.ConvTranspose1d),
     2: (torch.nn.Conv2d, torch.nn.ConvTranspose2d),
@@ -110,9 +111,7 @@ def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Fi
     # Both signs, as what compares a cell with a number takes both ways; and no negative ones, for roots and logarithms
     x = torch.cat([half, -half, half.abs()]).to(like.device)
     begin = size // 2 // stride * stride
-    changed = x.clone()
     block: Any = (..., *(slice(begin, begin + stride),) * axes)
-    changed[block] = torch.nan
     y = _called(network, x)
     # other cells, and larger numbers, beyond the upper ends
     more = torch.randn(len(x), channels, *(size + 2 * stride,) * axes, **kind)
@@ -120,7 +119,10 @@ def _tried(network: Any, channels: int, axes: int, size: int, stride: int) -> Fi
     inside: Any = (..., *(slice(size),) * axes)
     beyond[inside] = x
     lost = _lost(y, _called(network, beyond), size, stride, axes)
-    found = _found((_called(network, changed) != y) & ~torch.isnan(y), lost, begin, stride)
+    # large numbers for branches that are taken at temperatures and pressures
+    large = _LARGE * x
+    touched = _touched(network, x, y, block) | _touched(network, large, _called(network, large), block)
+    found = _found(touched, lost, begin, stride)
     if found is None:
         return None
     edges = _edges(network, x, beyond, stride, max(found))
@@ -184,10 +186,10 @@ def _refused(what: str, kinds: str) -> FtnPytorchError:
 
 
 def _called(network: Any, x: Any, seed: int = 0) -> Any:
-    """Outputs, with the same random numbers for a seed."""
+    """Outputs, with the same random numbers for a seed, and of the same state: spectral norm goes on in each call."""
     with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []), torch.no_grad():
         torch.manual_seed(seed)
-        y = network(x.clone())
+        y = copy.deepcopy(network)(x.clone())
     if not isinstance(y, torch.Tensor) or y.dim() != x.dim():
         made = f"a tensor with {y.dim()} axes" if isinstance(y, torch.Tensor) else f"a {type(y).__name__}"
         raise FtnPytorchError("ARGUMENT", f"halo_width: of a tensor {tuple(x.shape)} this network makes {made}")
@@ -205,6 +207,13 @@ def _reach(network: Any, axis: int, axes: int, stride: int) -> int:
         if isinstance(one, int) and isinstance(gap, int):
             reach += (one - 1) * gap * (stride if gap > 1 else 1)
     return reach
+
+
+def _touched(network: Any, x: Any, y: Any, block: Any) -> Any:
+    """Which outputs depend on a block of cells. y: those of x."""
+    changed = x.clone()
+    changed[block] = torch.nan
+    return (_called(network, changed) != y) & ~torch.isnan(y)
 
 
 def _found(touched: Any, lost: list[int], begin: int, stride: int) -> list[int] | None:

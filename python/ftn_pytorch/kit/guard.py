@@ -194,8 +194,9 @@ class Guard:
                 f"{self._limit} times. Lower the learning rate, limit the gradients, or look at the samples",
             )
         if self.returns == 1 and not (self._over_ranks and own_rank.rank_and_size()[0] > 0):
+            usual = f"where {self._mean:.6g} is usual" if self._losses else "before any was good"
             process.warn(
-                f"Guard: the loss became {value:.6g} where {self._mean:.6g} is usual. Weights and optimizer are those "
+                f"Guard: the loss became {value:.6g} {usual}. Weights and optimizer are those "
                 "of the last good copy again. `returns` counts how often that happens; this warning comes once"
             )
 

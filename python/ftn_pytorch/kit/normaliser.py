@@ -69,15 +69,17 @@ class Normaliser(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``normalise``, so that a network can hold this as a layer; it is exported with it."""
+        x = _real(x)
         return (x - self.mean.to(x.dtype)) / self.std.to(x.dtype)
 
     def normalise(self, x: torch.Tensor) -> torch.Tensor:
-        """Of mean 0 and standard deviation 1, in the type of ``x``."""
+        """Of mean 0 and standard deviation 1, in the type of ``x``; of integers in double precision."""
         return self(x)
 
     @torch.jit.export
     def denormalise(self, x: torch.Tensor) -> torch.Tensor:
         """The inverse of ``normalise``."""
+        x = _real(x)
         return x * self.std.to(x.dtype) + self.mean.to(x.dtype)
 
     @torch.jit.unused
@@ -190,6 +192,11 @@ class Normaliser(torch.nn.Module):
                 f"up to {worst:.3g} standard deviations of what was learnt. The trained network may not fit any more; "
                 "freeze(False) learns on"
             )
+
+
+def _real(x: torch.Tensor) -> torch.Tensor:
+    """In the type of integers there would be nothing left of most statistics."""
+    return x if x.is_floating_point() or x.is_complex() else x.double()
 
 
 def _complete(module: torch.nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 
 from . import variables
@@ -19,12 +20,14 @@ def is_on() -> bool:
 
 @contextlib.contextmanager
 def begun() -> Iterator[None]:
-    """Until the end of the body."""
-    before = os.environ.get(_VARIABLE)
+    """Until the end of the body. A script finds no arguments of the command, as it finds none of a program."""
+    before, arguments = os.environ.get(_VARIABLE), sys.argv[1:]
     os.environ[_VARIABLE] = "1"
+    del sys.argv[1:]
     try:
         yield
     finally:
+        sys.argv[1:] = arguments
         if before is None:
             del os.environ[_VARIABLE]
         else:

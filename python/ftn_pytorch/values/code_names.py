@@ -32,6 +32,13 @@ def named_by(code: CodeType, *instructions: str) -> list[str]:
     )
 
 
+def may_import(code: CodeType, module: str) -> bool:
+    """True where a piece of code imports a module, or one whose name is a text."""
+    by_text = {name for each in codes_in(code) for name in each.co_names} & {"import_module", "__import__"}
+    names = named_by(code, "IMPORT_NAME", "IMPORT_FROM")
+    return bool(by_text) or module in names or module.rpartition(".")[2] in names
+
+
 def globals_in(code: CodeType) -> list[str]:
     """Names that a piece of code looks up among the globals and builtins."""
     return named_by(code, "LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..system import private_names
 from . import settings, user_objects
-from .code_names import codes_in, names_in
+from .code_names import codes_in, may_import, names_in
 from .contents import (
     DEFAULT,
     IN,
@@ -117,9 +117,8 @@ class Graph:
         self._has_state: Callable[[type], bool] = functools.cache(keeps_state)
         self._plain: set[type] = set()
         self._closed: list[Node] = []
-        self._todo: deque[Node] = deque()
         self.root = self.nodes[id(namespace)] = Node(namespace, Kind.NAMESPACE, None, "")
-        self._todo.append(self.root)
+        self._todo: deque[Node] = deque([self.root])
         self._run()
         for node in self._closed:
             self._look_into(node)
@@ -321,13 +320,19 @@ class Graph:
     def _modules_of(self, function: FunctionType) -> Iterator[tuple[str, Any]]:
         """The user's modules that a function is of, and that its code may import."""
         space, names = function.__globals__, set(names_in(function.__code__))
-        for code in codes_in(function.__code__):
-            names.update(each for each in code.co_consts if type(each) is str)
+        names.update(each for code in codes_in(function.__code__) for each in code.co_consts if type(each) is str)
         self.names |= names
         own, package = str(space.get("__name__", "")), space.get("__package__") or ""
         for name in (own, *sorted(names), *(f"{package}.{each}" for each in sorted(names) if package)):
-            if isinstance(module := sys.modules.get(name), ModuleType) and (name != own or vars(module) is space):
-                yield module.__name__, module
+            there = sys.modules.get(name)
+            if isinstance(there, ModuleType) and (vars(there) is space or name != own and self._means(there, function)):
+                yield there.__name__, there
+
+    def _means(self, module: ModuleType, function: FunctionType) -> bool:
+        """A variable may have the name of what is in the checkpoints of another script of the program."""
+        others = [each for each in list(_of_scripts.values()) if each.root.value is not self.root.value]
+        found = (vars(module) is each.root.value or each.modules.get(module.__name__) is module for each in others)
+        return not any(found) or may_import(function.__code__, module.__name__)
 
     def _of_network(self, value: Any) -> Iterator[tuple[str, Any]]:
         parameters, buffers, layers = private_names.tables_of(value)
