@@ -193,8 +193,8 @@ void add_saved_file(py::module_& module) {
       .def("told", [](const SavedFile& file,
                       const char* name) { return file.ask([&](SavedModule& all) { return all.told(name); }); })
       .def("write",
-           [](const SavedFile& file, Text path, bool with_tapes, Step step, int rank, int size) {
-             file.tell([&](SavedModule& all) { all.write(path, with_tapes, step, {rank, size}); });
+           [](const SavedFile& file, Text path, bool with_tapes, Step step, int rank, int ranks) {
+             file.tell([&](SavedModule& all) { all.write(path, with_tapes, step, rank, ranks); });
            })
       .def("read", [shown](const SavedFile& file,
                            Text path) { return shown(file.ask([&](SavedModule& all) { return all.read(path); })); })

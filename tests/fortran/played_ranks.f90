@@ -3,6 +3,9 @@
 module played_ranks
    use, intrinsic :: iso_c_binding, only : c_int
    implicit none
+   private
+
+   public :: ranks_begin, ranks_wait, ranks_failed, ranks_die, require_device
 
    interface
       function ranks_begin(n) bind(c) result(rank)

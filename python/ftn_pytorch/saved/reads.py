@@ -58,7 +58,7 @@ def of(tapes: Iterable[Tape], encoder: Collector, state: dict[str, Any]) -> list
 
 
 def _keys(tree: Any, way: Way, used: set[str]) -> Iterator[Way]:
-    """Ways to the keys of a dict that are no text, where arrays that are used belong to them: their names have numbers."""
+    """Ways to the keys of a dict that are no text, if they have arrays that are used, whose names are numbers."""
     is_pair = isinstance(tree, list) and len(tree) == 2 and isinstance(tree[0], dict) and TAG in tree[0]
     if is_pair and not used.isdisjoint(texts_in(tree[1], "at")):
         yield [*way, "0"]

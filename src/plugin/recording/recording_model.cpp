@@ -134,9 +134,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
   return made;
 }
 
-Rank RecordingModel::own_rank() const {
-  return sum_ ? Rank{sum_->rank(), sum_->size()} : rank_in_training();
-}
+Rank RecordingModel::own_rank() const { return sum_ ? Rank{sum_->rank(), sum_->size()} : rank_in_training(); }
 
 void RecordingModel::reload() {
   auto made = read();
@@ -216,13 +214,17 @@ void RecordingModel::tell_number(Inputs inputs, DirectAnswer& answer) const {
   }
 }
 
-void RecordingModel::save(const std::string& file) { write(file, /*with_tapes=*/true, std::nullopt, own_rank()); }
+void RecordingModel::save(const std::string& file) {
+  const Rank own = own_rank();
+  write(file, /*with_tapes=*/true, std::nullopt, own.number, own.count);
+}
 
-void RecordingModel::write(const std::string& path, bool with_tapes, std::optional<int64_t> step, Rank own) const {
+void RecordingModel::write(const std::string& path, bool with_tapes, std::optional<int64_t> step, int rank,
+                           int ranks) const {
   if (with_tapes && carries_code(path))
     fail(FPT_ERR_HOOK, path, " is not written: a saved recording has no code, give it a name that ends in .ftr");
   const std::shared_lock lock(mutex_);
-  write_archive(path, content_of(loaded_->program.state(), with_tapes, step, own));
+  write_archive(path, content_of(loaded_->program.state(), with_tapes, step, {rank, ranks}));
 }
 
 void RecordingModel::checkpoint(const std::string& folder, int64_t keep, std::optional<int64_t> step) {

@@ -43,7 +43,7 @@ class RecordingModel : public Model, public recording::SavedModule {
   double number(const std::string& name) const override;
   void set_number(const std::string& name, double value) override;
   std::string told(const char* name) const override;
-  void write(const std::string& path, bool with_tapes, std::optional<int64_t> step, Rank own) const override;
+  void write(const std::string& path, bool with_tapes, std::optional<int64_t> step, int rank, int ranks) const override;
   recording::SavedContent read(const std::string& path) const override;
   void go_on_from(const recording::SavedContent& content, const std::string& path) override;
 
