@@ -26,6 +26,8 @@ constexpr const char* local_variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LO
                                            "MV2_COMM_WORLD_LOCAL_RANK",  "SLURM_LOCALID",
                                            "PALS_LOCAL_RANKID",          "LOCAL_RANK"};
 
+std::optional<Rank> joined_rank;
+
 int number_of(const char* variable) noexcept {
   return static_cast<int>(whole_number(variable_value(variable)).value_or(-1));
 }
@@ -51,6 +53,10 @@ Rank rank() noexcept {
     if (number_of(size) > 0 && number_of(number) >= 0) return {number_of(number), number_of(size)};
   return {};
 }
+
+Rank rank_in_training() noexcept { return joined_rank.value_or(rank()); }
+
+void join_training(Rank rank) noexcept { joined_rank = rank; }
 
 int local_rank() noexcept {
   for (const char* variable : local_variables)

@@ -17,6 +17,11 @@ struct Rank {
 /// From the variables of Open MPI, MPICH (PMI), MVAPICH2 and Slurm, in this order; 0 of 1 where there are none.
 FPT_API Rank rank() noexcept;
 
+/// Rank among those that train together, where a load has no communicator: `rank()`, but in a worker of a node, which
+/// has joined as a rank of one.
+FPT_API Rank rank_in_training() noexcept;
+void join_training(Rank rank) noexcept;
+
 /// Rank among those on this node, by the variables of Open MPI, MPICH and Intel MPI, MVAPICH2, Slurm, PALS and
 /// torchrun; 0 where there are none.
 int local_rank() noexcept;

@@ -322,9 +322,10 @@ class TapeReader {
 
   /// Among all inputs, of one among the tensors.
   std::size_t place_of_input(const c10::IValue& value) const {
-    int64_t place = integer_in(value, "the place of an input");
+    const int64_t place = integer_in(value, "the place of an input");
+    int64_t tensors = 0;
     for (std::size_t i = 0; i < made_.inputs.size(); ++i)
-      if (made_.inputs[i].is_tensor && place-- == 0) return i;
+      if (made_.inputs[i].is_tensor && tensors++ == place) return i;
     fail(Why::format, "there is no such input");
   }
 

@@ -16,6 +16,7 @@
 
 #include "arrays/arg.hpp"
 #include "base/error.hpp"
+#include "base/rank.hpp"
 #include "calls/python_side.hpp"
 #include "node/meeting.hpp"
 #include "node/node_worker.hpp"
@@ -81,6 +82,7 @@ class NodeServer : public Server {
       for (int number = 0; number < 3; ++number) dup2(joining.standard[static_cast<std::size_t>(number)].get(), number);
       for (Descriptor& each : joining.standard) each.reset();
       joining.place.enter(before_load_);
+      join_training({joining.place.rank, joining.place.size});
       outcome.attempt([&] {
         if (python_is_started())
           python_side().become_worker(joining.place.variables, joining.place.rank, joining.place.threads,

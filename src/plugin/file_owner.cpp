@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "base/json_field.hpp"
-#include "base/rank.hpp"
 #include "ftr/checkpoint_file.hpp"
 
 namespace fpt::direct {
@@ -27,6 +26,12 @@ std::string comment_of(const std::string& file) {
   return end == std::string::npos ? std::string() : tail.substr(std::min(tail.size(), end + size_of_end));
 }
 
+int number_in(std::string_view description, const char* key, int otherwise) {
+  const std::string_view told = json_field(description, key);
+  std::from_chars(told.data(), told.data() + told.size(), otherwise);
+  return otherwise;
+}
+
 }  // namespace
 
 void refuse_other_rank(const std::string& file) {
@@ -35,12 +40,17 @@ void refuse_other_rank(const std::string& file) {
   std::string about = ftr::CheckpointFile::description_of(file);
   if (about.empty()) about = comment_of(file);
   if (json_field(about, "job") != *own) return;
-  const std::string_view told = json_field(about, "rank_of_job");
-  int writer = rank().number;
-  std::from_chars(told.data(), told.data() + told.size(), writer);
+  const int writer = number_in(about, "rank_of_job", rank().number);
   if (writer != rank().number)
     fail(FPT_ERR_LOCKED, file, " was written by rank ", writer, " of this job, and this is rank ", rank().number,
          ": give each rank a name of its own by writing %r for the rank, or write on one rank");
+}
+
+void warn_of_other_rank(const std::string& description, const std::string& file, Rank own) {
+  const int writer = number_in(description, "rank", own.number);
+  if (own.count > 1 && number_in(description, "ranks", 1) > 1 && writer != own.number)
+    warn(concat(file, " was written by rank ", writer, ": random states, buffers and config are those of that one. ",
+                "Where ranks train together each needs a file of its own: write %r for the rank"));
 }
 
 void sign_archive(std::ostream& archive) {

@@ -192,8 +192,10 @@ void add_saved_file(py::module_& module) {
                             double value) { file.tell([&](SavedModule& all) { all.set_number(name, value); }); })
       .def("told", [](const SavedFile& file,
                       const char* name) { return file.ask([&](SavedModule& all) { return all.told(name); }); })
-      .def("write", [](const SavedFile& file, Text path, bool with_tapes,
-                       Step step) { file.tell([&](SavedModule& all) { all.write(path, with_tapes, step); }); })
+      .def("write",
+           [](const SavedFile& file, Text path, bool with_tapes, Step step, int rank, int ranks) {
+             file.tell([&](SavedModule& all) { all.write(path, with_tapes, step, rank, ranks); });
+           })
       .def("read", [shown](const SavedFile& file,
                            Text path) { return shown(file.ask([&](SavedModule& all) { return all.read(path); })); })
       .def("go_on_from", [](const SavedFile& file, const py::capsule& content, Text path) {

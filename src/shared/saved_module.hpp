@@ -51,8 +51,9 @@ class SavedModule {
   virtual void set_number(const std::string& name, double value) = 0;
   /// A text that the file has about itself: "script", "torch".
   virtual std::string told(const char* name) const = 0;
-  /// The present state in a file like the one that was read, or in a checkpoint.
-  virtual void write(const std::string& path, bool with_tapes, std::optional<int64_t> step) const = 0;
+  /// The present state in a file like the one that was read, or in a checkpoint, of a rank among those that train.
+  virtual void write(const std::string& path, bool with_tapes, std::optional<int64_t> step, int rank,
+                     int ranks) const = 0;
   virtual SavedContent read(const std::string& path) const = 0;
   virtual void go_on_from(const SavedContent& content, const std::string& path) = 0;
 };

@@ -3,44 +3,19 @@
 !>
 !>     test_gpu_ranks <case> <device>      device "cpu" does the same without a GPU
 program test_gpu_ranks
-   use, intrinsic :: iso_c_binding, only : c_int
    use, intrinsic :: iso_fortran_env, only : int32, int64, real32, real64
    use check, only : expect, expect_status, expect_text, finish, is_mapped, script
    use ftn_pytorch
+   use played_ranks, only : ranks_begin, ranks_die, ranks_failed, ranks_wait, require_device
    implicit none
-
-   interface
-      function ranks_begin(n) bind(c) result(rank)
-         import :: c_int
-         implicit none
-         integer(c_int), value :: n
-         integer(c_int) :: rank
-      end function ranks_begin
-      subroutine ranks_wait() bind(c)
-         implicit none
-      end subroutine ranks_wait
-      function ranks_failed() bind(c) result(n)
-         import :: c_int
-         implicit none
-         integer(c_int) :: n
-      end function ranks_failed
-      subroutine ranks_die() bind(c)
-         implicit none
-      end subroutine ranks_die
-   end interface
 
    integer, parameter :: ranks = 4, world = 0
    integer :: rank
    character(20) :: chosen, device
-   logical :: has_gpu
 
    call get_command_argument(1, chosen)
    call get_command_argument(2, device)
-   inquire (file="/proc/driver/nvidia/version", exist=has_gpu)
-   if (device /= "cpu" .and. .not. has_gpu) then
-      print "(a)", "skipped: no NVIDIA GPU here"
-      stop 77, quiet=.true.
-   end if
+   call require_device(device)
    rank = ranks_begin(ranks)
    select case (chosen)
    case ("calls")
@@ -57,11 +32,15 @@ program test_gpu_ranks
       call refused()
    case ("models")
       call saved_models()
+   case ("restored")
+      call restored()
    case ("ended")
       call ended()
    end select
-   if (chosen /= "models") call expect(.not. is_mapped("libpython"), "no Python is in the process of a rank")
-   if (chosen /= "models") call expect(.not. is_mapped("libtorch"), "no torch either")
+   if (chosen /= "models" .and. .not. (chosen == "restored" .and. rank == 0)) then
+      call expect(.not. is_mapped("libpython"), "no Python is in the process of a rank")
+      call expect(.not. is_mapped("libtorch"), "no torch either")
+   end if
    if (rank == 0) call expect(ranks_failed() == merge(1, 0, chosen == "ended"), "the other ranks")
    call finish()
 
@@ -319,6 +298,58 @@ contains
       call shared%forward([torch_in(x)], [torch_out(y)])
       call expect(all(abs(y - theirs) < 1e-4) .and. shared%backend() == "torchscript", "its numbers in Python")
    end subroutine saved_models
+
+   !> What a run has learnt that is not shared: any rank restores it, or goes back to what was loaded, for all
+   subroutine restored()
+      type(torch_pymodule) :: shared, own
+      character(:), allocatable :: errmsg
+      integer :: i, stat, step
+      real(real32) :: x(3, 4), loaded(1, 4), learnt(1, 4), theirs(1, 4)
+
+      x = reshape([(real(i), i=1, 12)], [3, 4])/12 + rank
+      if (rank == 0) then
+         call own%load(script("gpu_ranks.py"))
+         call own%call("learns")
+         call own%forward([torch_in(x)], [torch_out(theirs)])
+         call own%checkpoint("test_gpu_ranks_learnt", step=7)
+      end if
+      call load(shared, record=.true.)
+      call shared%forward([torch_in(x)], [torch_out(loaded)])
+      call expect_all(shared, x, loaded, "what was loaded")
+      call ranks_wait()
+      call shared%restore("test_gpu_ranks_learnt", found=step)
+      call expect(step == 7, "the step of the checkpoint")
+      call shared%forward([torch_in(x)], [torch_out(learnt)])
+      call expect(all(abs(learnt - loaded) > 1e-3), "what was learnt is something else")
+      if (rank == 0) call expect(all(abs(learnt - theirs) < 1e-5), "what was learnt")
+      call expect_all(shared, x, learnt, "where all ranks restore it")
+      call shared%restore("nowhere.ckpt", stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_NO_CHECKPOINT, "no checkpoint", errmsg, "nowhere.ckpt")
+      call expect_all(shared, x, learnt, "after one that is not there")
+      call ranks_wait()
+      if (rank == 1) call shared%reload()
+      call ranks_wait()
+      call expect_all(shared, x, loaded, "where one rank loads it again")
+      call ranks_wait()
+      if (rank == 2) call shared%restore("test_gpu_ranks_learnt/checkpoint-000000000007.ckpt")
+      call ranks_wait()
+      call expect_all(shared, x, learnt, "where one rank restores it")
+      call ranks_wait()
+   end subroutine restored
+
+   subroutine expect_all(model, x, expected, what)
+      type(torch_pymodule), intent(inout) :: model
+      real(real32), intent(in), target :: x(:, :)
+      real(real32), intent(in) :: expected(:, :)
+      character(*), intent(in) :: what
+      real(real32) :: y(1, size(x, 2))
+      integer :: i
+
+      do i = 1, 10  ! recorded in the end
+         call model%forward([torch_in(x)], [torch_out(y)])
+         call expect(all(abs(y - expected) < 1e-5), what)
+      end do
+   end subroutine expect_all
 
    !> Ranks that leave, a rank that is killed, and then the process that computes
    subroutine ended()

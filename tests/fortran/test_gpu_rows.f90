@@ -3,43 +3,21 @@
 !>
 !>     test_gpu_rows <device>      device "cpu" does the same without a GPU
 program test_gpu_rows
-   use, intrinsic :: iso_c_binding, only : c_int
    use, intrinsic :: iso_fortran_env, only : real64
    use check, only : expect, expect_status, expect_text, finish, script
    use ftn_pytorch
+   use played_ranks, only : ranks_begin, ranks_failed, ranks_wait, require_device
    implicit none
-
-   interface
-      function ranks_begin(n) bind(c) result(rank)
-         import :: c_int
-         implicit none
-         integer(c_int), value :: n
-         integer(c_int) :: rank
-      end function ranks_begin
-      subroutine ranks_wait() bind(c)
-         implicit none
-      end subroutine ranks_wait
-      function ranks_failed() bind(c) result(n)
-         import :: c_int
-         implicit none
-         integer(c_int) :: n
-      end function ranks_failed
-   end interface
 
    character(5), parameter :: ways(6) = [character(5) :: "back", "ahead", "place", "first", "last", "wraps"]
    integer, parameter :: refused = FTN_PYTORCH_ERR_ARGUMENT
    integer :: i, n, rank
    character(20) :: device
-   logical :: has_gpu
    type(torch_pymodule) :: model
    real(real64) :: x(3, 7), y(3, 7), z(3, 7)
 
    call get_command_argument(1, device)
-   inquire (file="/proc/driver/nvidia/version", exist=has_gpu)
-   if (device /= "cpu" .and. .not. has_gpu) then
-      print "(a)", "skipped: no NVIDIA GPU here"
-      stop 77, quiet=.true.
-   end if
+   call require_device(device)
    rank = ranks_begin(4)
    call model%load(script("gpu_ranks.py"), communicator=0, per="gpu", device=trim(device))
    ! other rows on each rank, and on one of them none

@@ -11,7 +11,7 @@ program test_saved_recording_mpi
    character(*), parameter :: prefix = "test_saved_recording_mpi_"
    type(torch_module) :: closure
    character(1) :: word
-   integer :: rank, ranks, first
+   integer :: rank, ranks, first, warnings = 0
 
    call get_command_argument(1, word)
    read (word, *) first
@@ -58,16 +58,28 @@ contains
       call MPI_Barrier(MPI_COMM_WORLD)
       call closure%free()
       call closure%load("closure.ftr")
+      call ftn_pytorch_on_warning(count_warning)
       call closure%restore(prefix//"turned"//achar(iachar("0") + number), found=step)
       call expect(step == 1 + rank, "is in the folder of its rank in the communicator")
+      call expect(warnings == 1, "the rank of the job is told that another one has written it")
+      call closure%restore(prefix//"rank%r")
+      call expect(warnings == 1, "and of its own file nothing")
       call closure%load("closure.ftr", communicator=turned, per="node")
       call closure%checkpoint(prefix//"node%r", step=3 + rank)
-      call closure%load("closure.ftr")
-      call closure%restore(prefix//"node"//achar(iachar("0") + number), found=step)
+      call closure%restore(prefix//"node%r")
+      call closure%load("closure.ftr", communicator=turned)
+      call closure%restore(prefix//"node%r", found=step)
+      call expect(warnings == 1, "a worker writes under the rank in the communicator")
       call expect(step == 3 + rank, "so it is where another process runs the file")
       call closure%free()
       call MPI_Comm_free(turned)
    end subroutine ranks_of_a_communicator
+
+   subroutine count_warning(text)
+      character(*), intent(in) :: text
+
+      warnings = warnings + merge(1, 0, index(text, "was written by rank") > 0)
+   end subroutine count_warning
 
    !> What a former job has left there is replaced, what the other rank of this one has written is not
    subroutine one_name()

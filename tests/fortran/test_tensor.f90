@@ -16,6 +16,10 @@ program test_tensor
       real(real64), pointer :: of(:, :)
    end type view
 
+   type, extends(torch_tensor) :: field
+      integer :: level = 0
+   end type field
+
    type(torch_pymodule) :: model
 
    call model%load(script("look.py"))
@@ -27,6 +31,7 @@ program test_tensor
    call shows_strided_memory()
    call associates_a_component()
    call takes_bounds_and_nothing()
+   call is_extended()
    call refuses()
    call finish()
 
@@ -179,6 +184,24 @@ contains
       call tensor%from_array(none)
       call expect(all(tensor%shape() == [3, 0]), "an array without elements")
    end subroutine takes_bounds_and_nothing
+
+   !> The assignment that a type inherits is that of tensors
+   subroutine is_extended()
+      type(field) :: of_array, made, named
+      real(real64), target :: x(2)
+
+      x = 1
+      call of_array%from_array(x)
+      call made%full([2], 7d0, dtype="float64")
+      made%level = 3
+      of_array = made
+      call expect(all(x == 7), "the array of the left side has the values")
+      call expect(of_array%level == 0, "and its own component is what it was")
+      named = made
+      call made%free()
+      call expect(named%is_set(), "another name of a type that extends torch_tensor has a reference of its own")
+      call named%free()
+   end subroutine is_extended
 
    subroutine refuses()
       type(torch_tensor) :: tensor

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pybind11
 import pytest
+from build_tree import cmake_cache
 from projects import HERE, ROOT, SCRIPT, build, run
 
 # In place of a compiler: an object with a main program and nothing else.
@@ -72,6 +73,15 @@ def test_what_only_slow_tests_build_is_configured(cache: dict[str, str], tmp_pat
     compiler = f"-DCMAKE_Fortran_COMPILER={cache['CMAKE_Fortran_COMPILER']}"
     options = (f"-DPython_EXECUTABLE={sys.executable}", compiler, "-DFTN_PYTORCH_SLOW_TESTS=ON")
     run("cmake", "--preset", "dev", "-B", tmp_path / "build", *options, cwd=ROOT)
+
+
+def test_sanitizers_look_at_the_modules_that_programs_use(cache: dict[str, str], tmp_path: Path) -> None:
+    """What the compiler can is tried by programs with the flags of the build, and a leak at their end is no answer."""
+    compiler = f"-DCMAKE_Fortran_COMPILER={cache['CMAKE_Fortran_COMPILER']}"
+    options = (f"-DPython_EXECUTABLE={sys.executable}", compiler, "-DFTN_PYTORCH_BUILD_TESTS=OFF")
+    run("cmake", "--preset", "asan", "-B", tmp_path / "build", *options, cwd=ROOT)
+    found = {name: value for name, value in cmake_cache(tmp_path / "build").items() if "FTN_PYTORCH_HAVE" in name}
+    assert found == {name: cache[name] for name in found}
 
 
 def test_the_environment_of_a_checkout_is_written_and_read(checkout: Path) -> None:

@@ -4,6 +4,7 @@
 import contextlib
 import errno
 import fcntl
+import gc
 import itertools
 import os
 import subprocess
@@ -15,7 +16,9 @@ import pytest
 import ftn_pytorch
 from ftn_pytorch.checkpoint import Checkpoint, file, folder
 from ftn_pytorch.kit import Log
+from ftn_pytorch.ranks import communicator
 from ftn_pytorch.system import launcher, process
+from played_mpi import FIRST_OF_TWO
 
 BEFORE = str(Path(__file__).parent / "recordings_of_before" / "0.2.0.ftr")
 SCALED = """
@@ -110,6 +113,20 @@ def test_a_rank_that_goes_on_from_the_file_of_another_is_told(tmp_path, checkpoi
     rank(1)
     with pytest.warns(process.FtnPytorchWarning, match="^rank 1: .*state was written by rank 0: random states"):
         checkpoint.restore(path)
+
+
+def test_a_recording_tells_its_rank_in_the_communicator_that_a_script_was_loaded_with(tmp_path, extension, mpi, rank):
+    """Of two ranks, in a job where it is the other one."""
+    ours, saved = communicator.opened(FIRST_OF_TWO), ftn_pytorch.load_recording(BEFORE)
+    rank(1)
+    paths = [saved.save(str(tmp_path / "state%r")), saved.save_recording(str(tmp_path / "saved%r.ftr"))]
+    assert [os.path.basename(each) for each in paths] == ["state0", "saved0.ftr"]
+    assert all(file.description(each)["rank"] == 0 for each in paths)
+    saved.restore(paths[0])
+    del ours
+    gc.collect()
+    with pytest.warns(process.FtnPytorchWarning, match="^rank 1: .*state0 was written by rank 0: random states"):
+        saved.restore(paths[0])
 
 
 def test_two_ranks_that_save_one_file_one_after_the_other_are_told(tmp_path, fails, checkpoint, rank):

@@ -241,6 +241,29 @@ def test_others_that_train_meanwhile_are_not_blamed_on_the_function(often, monke
     assert len(seen) > 2 and call.recording.is_ready and not call.recording.obstacle
 
 
+def test_others_that_write_beside_what_it_writes_are_not_blamed_on_it(monkeypatch):
+    """Into another row of the table, before the recording runs for comparison."""
+    own, others = torch.ones(2, 3)
+    beside, restore = others.numpy(), comparison.State.restore
+
+    def disturbed(self):
+        restore(self)
+        beside[:] += 1
+
+    def step(x):
+        own.add_(x)
+        return others * x
+
+    call = recorded(step)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(comparison.State, "restore", disturbed)
+        for _ in range(5):
+            call(X[0])
+    for _ in range(10):
+        call(X[0])
+    assert call.recording.is_ready and not call.recording.obstacle
+
+
 def test_a_tolerance_refers_to_the_largest_value_so_far():
     """A loss near zero has no digits of its own."""
     one, two = torch.tensor(1e-14), torch.tensor(2e-14)

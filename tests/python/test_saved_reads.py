@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What recordings have read of a state as constants: a file goes on from checkpoints in which all that is the same."""
 
+import textwrap
+
 import pytest
 
 import program
@@ -212,3 +214,92 @@ def test_groups_of_optimizers_that_another_version_of_torch_has_written(script, 
     else:
         with pytest.raises(FtnPytorchError, match="does not fit"):
             saved.restore(other)
+
+
+ORDERED = """
+import torch
+from ftn_pytorch import recorded
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+first, second = net[0].weight, net[1].weight
+def made(*groups):
+    groups = [{"params": group, "lr": 0.05 * number} for number, group in enumerate(groups, 1)]
+    return torch.optim.Adam(groups)
+def begin(): pass
+def update(): optimizer.step()
+OWN
+
+@recorded
+def step(x):
+    first.grad = second.grad = None
+    loss = net(x).square().sum()
+    loss.backward()
+    update()
+    return loss
+"""
+ORDERS = {
+    "of parameters": "optimizer = made([FIRST, SECOND])",
+    "of groups": "optimizer = made([FIRST], [SECOND])",
+    "of groups without moments": "optimizer = torch.optim.SGD(made([FIRST], [SECOND]).param_groups)",
+    "of a group that was added": """
+        optimizer = made([net[0].bias])
+        def begin(): optimizer.add_param_group({"params": [FIRST, SECOND]})
+        """,
+    "of parameters of an optimizer that a call has made": """
+        optimizer = None
+        def begin():
+            global optimizer
+            optimizer = made([FIRST, SECOND])
+        """,
+    "of the first steps of such an optimizer": """
+        optimizer = None
+        def begin():
+            global optimizer
+            optimizer = made([first, second])
+            for each in (FIRST, SECOND):
+                each.grad = torch.ones(2, 2)
+                optimizer.step()
+                each.grad = None
+        """,
+    "of the settings of such an optimizer": """
+        optimizer = None
+        def begin():
+            global optimizer
+            optimizer = made([first, second])
+            optimizer.param_groups[0]["weight_decay"] = 0.5 if FIRST is first else 0.0
+        """,
+    "of the keys of a dict": """
+        moments = {}
+        def begin():
+            moments.update({each: torch.zeros_like(each) for each in (FIRST, SECOND)})
+        def update():
+            with torch.no_grad():
+                for each in (first, second):
+                    each.sub_(moments[each].mul_(0.9).add_(each.grad), alpha=0.05)
+        """,
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_belongs_to_one_parameter_does_not_become_that_of_another(load, tmp_path, order):
+    """The script was edited since the checkpoint was written, and both parameters have one shape."""
+    text = ORDERED.replace("OWN", textwrap.dedent(ORDERS[order]))
+    samples = [torch.tensor([[1.0 + step, 0.3 * step]]) for step in range(12)]
+    places, scripts = [], []
+    for named in (("first", "second"), ("second", "first")):
+        runner = load(text.replace("FIRST", named[0]).replace("SECOND", named[1]), name=f"from_{named[0]}.py")
+        program.call(runner, "begin")
+        for each in samples[:8]:
+            runner.value("step")(each)
+        places.append(str(tmp_path / f"from_{named[0]}.ckpt"))
+        program.save(runner, places[-1])
+        scripts.append(runner)
+    file = str(tmp_path / "step.ftr")
+    save_recording(file, {"step": scripts[1].value("step")}, vars(scripts[1]._module))
+    saved = load_recording(file)
+    with pytest.raises(FtnPytorchError, match="does not fit") as refusal:
+        saved.restore(places[0])
+    assert refusal.value.status == "FORMAT"
+    alter(places[1], lambda content: {"state": content["state"].replace('"trains"', '"another"'), "holes": []})
+    saved.restore(places[1])
+    assert all(torch.equal(saved.call("step", each), scripts[1].value("step")(each)) for each in samples[8:])

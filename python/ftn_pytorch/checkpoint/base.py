@@ -270,7 +270,7 @@ class Checkpoint:
             ) from failure
         if only is None:
             self._warn_of_config(config, path)
-            _warn_of_other_rank(about, path)
+            warn_of_other_rank(about, path)
         return about.get("step")
 
     def _restorer(self, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> Restorer:
@@ -339,7 +339,7 @@ def is_of(path: str, names: Iterable[str]) -> bool:
     return any(path == name or path.startswith(tuple(name + end for end in _INSIDE)) for name in names)
 
 
-def _warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
+def warn_of_other_rank(about: Mapping[str, Any], path: str) -> None:
     """Ranks that all go on from the file of one draw the same random numbers, and train on the samples of that one."""
     rank, ranks = own_rank.rank_and_size()
     if ranks > 1 and (about.get("ranks") or 1) > 1 and about.get("rank") != rank:

@@ -73,7 +73,7 @@ class Background:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._busy, self._stopped = False, False
-        self._failure: BaseException | None = None
+        self._failure: FtnPytorchError | None = None
         self._stride = 1
         self.is_completed, self.loss = False, math.inf
         self.submitted, self.steps, self.dropped = 0, 0, 0
@@ -234,7 +234,9 @@ class Background:
             outcome = outcome_of(self._step(*samples, **named))
             self._weights.offer()
         except BaseException as raised:
-            failure = raised
+            is_told = isinstance(raised, FtnPytorchError)
+            failure = FtnPytorchError(*describe(raised, "Background" if is_told else "Background: a step failed"))
+            failure.__cause__ = raised
         with self._changed:
             if outcome is not None:
                 self.is_completed, self.loss = outcome
@@ -253,19 +255,20 @@ class Background:
     def _raise_failure(self) -> None:
         with self._changed:  # or one that comes in between would be lost
             failure, self._failure = self._failure, None
-        if failure is None:
-            return
-        is_told = isinstance(failure, FtnPytorchError)
-        raise FtnPytorchError(*describe(failure, "Background" if is_told else "Background: a step failed")) from failure
+        if failure is not None:
+            raise failure
 
     def state_dict(self) -> dict[str, Any]:
-        """Samples that wait, and what was learnt and not published yet. Call it with ``ftn_pytorch.lock()``."""
+        """Samples that wait, and what was learnt, or has failed, and was not told yet.
+
+        Call it with ``ftn_pytorch.lock()``.
+        """
         names = ("is_completed", "loss", "submitted", "steps", "dropped", "_stride")
         remote = None if self._remote is None else self._remote.state()
         with self._changed:
             numbers = {name: getattr(self, name) for name in names}
-            queue = list(self._queue)
-        return {**numbers, "queue": queue, "weights": self._weights.state(), "remote": remote}
+            queue, failure = list(self._queue), self._failure and self._failure.args
+        return {**numbers, "queue": queue, "failure": failure, "weights": self._weights.state(), "remote": remote}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there. FORMAT, and nothing is changed, for a Background of another network."""
@@ -277,9 +280,10 @@ class Background:
             self._remote.restore(state["remote"])
         self._weights.load(state["weights"])
         with self._changed:
-            self._queue, self._failure = deque(state["queue"]), None
+            self._queue, failure = deque(state["queue"]), state.get("failure")  # earlier versions did not keep it
+            self._failure = failure and FtnPytorchError(*failure)
             for name, value in state.items():
-                if name not in ("queue", "weights", "remote"):
+                if name not in ("queue", "failure", "weights", "remote"):
                     setattr(self, name, value)
             if self._queue:
                 self._work()

@@ -18,7 +18,7 @@ from ..system.tensor_bytes import bytes_of
 from .arguments import Call, tensors_in
 from .left_values import given
 from .memory_spans import Spans, span_of
-from .operations import Operation, address_of, only_makes_memory
+from .operations import Operation, only_makes_memory
 from .recorder import OTHERS, TOO_LITTLE, Recorder, copies_of
 from .returned import filled, parts
 from .tape import Tape
@@ -70,10 +70,8 @@ class Surroundings:
     """What a recording reads and does not change."""
 
     def __init__(self, tape: Tape, state: State, inputs: list[Any]) -> None:
-        addresses = set(map(address_of, state.tensors))
-        written = Spans(state.tensors)
-        read = (tensor for (tensor,) in tape.memory if address_of(tensor) not in addresses)
-        self._tensors = [*read, *(each for each in inputs if not written.meet(*span_of(each)))]
+        written, read = Spans(state.tensors), (*(tensor for (tensor,) in tape.memory), *inputs)
+        self._tensors = [each for each in read if not written.meet(*span_of(each))]
         self._copies = [tensor.detach().clone() for tensor in self._tensors]
         own = {id(parameter) for parameter, _ in state.gradients}
         others = [parameter for parameter, _, _ in tape.gradients_before if id(parameter) not in own]

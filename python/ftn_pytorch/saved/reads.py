@@ -14,14 +14,17 @@ from typing import Any
 
 from ..checkpoint.capture import Collector
 from ..checkpoint.comparing import TO
+from ..checkpoint.content import texts_in
 from ..checkpoint.optimizers import is_of_torch
 from ..checkpoint.stateful import is_module
 from ..recording.binding import ABSENT, ANYTHING, CELL, ITEM, ITEMS, SLOT, Binding
+from ..recording.operations import address_of
 from ..recording.places import Place
 from ..recording.tape import Tape
 from ..system import extension
+from ..values import is_tensor
 from ..values.contents import IN
-from ..values.encoding import SAME, TAG
+from ..values.encoding import INSTANCE, SAME, TAG
 from ..values.graph import Node
 from ..values.held import dict_of_class, fields_of
 from ..values.kinds import Kind, is_simple, kind_of
@@ -34,6 +37,7 @@ def of(tapes: Iterable[Tape], encoder: Collector, state: dict[str, Any]) -> list
     """Names of these values for a message, the ways to them, and whether nothing means the same there. What is another
     one now than in a recording is none: such a recording is saved as it was made. Nor is what it sets itself.
     """
+    tapes = list(tapes)
     places = _Places(encoder, state["objects"])
     found: dict[tuple[str, ...], str] = {}
     for tape in tapes:
@@ -46,7 +50,20 @@ def of(tapes: Iterable[Tape], encoder: Collector, state: dict[str, Any]) -> list
         for (tensor,) in tape.memory:
             for what, way in places.of_tensor(tensor):
                 found.setdefault(tuple(way), what)
+    memory = {address_of(tensor) for tape in tapes for _, tensor in tape.constants} - {0}
+    used = {name for name, each in encoder.arrays.items() if is_tensor(each) and address_of(each) in memory}
+    for way in _keys(state["objects"], _way("objects"), used):
+        found.setdefault(tuple(way), f"a key in {json.loads(way[2])}")
     return [(what, list(way), way in places.may_lack) for way, what in found.items()]
+
+
+def _keys(tree: Any, way: Way, used: set[str]) -> Iterator[Way]:
+    """Ways to the keys of a dict that are no text, if they have arrays that are used, whose names are numbers."""
+    is_pair = isinstance(tree, list) and len(tree) == 2 and isinstance(tree[0], dict) and TAG in tree[0]
+    if is_pair and not used.isdisjoint(texts_in(tree[1], "at")):
+        yield [*way, "0"]
+    for step, each in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        yield from _keys(each, [*way, json.dumps(step)], used)
 
 
 class _Places:
@@ -121,18 +138,21 @@ class _Places:
             self._tensors.setdefault(id(each), (what, _way("objects", path, "requires_grad", name)))
 
     def _note_optimizer(self, path: str, optimizer: Any) -> None:
-        trees = self._objects.get(path, {}).get("state", {}).get("param_groups")
+        whole = self._objects.get(path, {})
+        within = "fields" if whole.get(TAG) == INSTANCE else "state"
+        trees = whole.get(within, {}).get("param_groups")
         if not isinstance(trees, list):
             return
         lacking = _given_by_torch(optimizer)
         for number, (group, tree) in enumerate(zip(optimizer.param_groups, trees)):
             for key in () if TAG in tree else group:
-                if key != "params":
-                    what = f"{path}.param_groups[{number}][{key!r}]"
-                    way = [*_way("objects", path, "state", "param_groups"), str(number), json.dumps(key)]
-                    self._ways.setdefault(id(group), {})[key] = what, way
-                    if is_simple(group[key]) and lacking.get(key, ANYTHING) == group[key]:
-                        self.may_lack.add(tuple(way))
+                what = f"{path}.param_groups[{number}][{key!r}]"
+                way = [*_way("objects", path, within, "param_groups"), str(number), json.dumps(key)]
+                if key == "params" and within == "state":
+                    way = _way("objects", path, "trains")  # there they are numbers
+                self._ways.setdefault(id(group), {})[key] = what, way
+                if key == "params" or (is_simple(group[key]) and lacking.get(key, ANYTHING) == group[key]):
+                    self.may_lack.add(tuple(way))
 
 
 def _given_by_torch(optimizer: Any) -> dict[str, Any]:

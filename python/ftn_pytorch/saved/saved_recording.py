@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 
 from ..checkpoint import file
-from ..checkpoint.base import Checkpoint
+from ..checkpoint.base import Checkpoint, warn_of_other_rank
 from ..errors import FtnPytorchError
-from ..ranks import sums
+from ..ranks import own_rank, sums
 from ..recording.arguments import leaves
 from ..script.conventions import FORWARD, TRAIN
 from ..system import extension, fair_lock, installation, trial
@@ -134,7 +134,7 @@ class SavedRecording(Checkpoint):
     def save_recording(self, path: str) -> str:
         """Write a file like the one that was loaded, with the present state."""
         target = file.resolve(path)
-        self._held.write(target, True, None)
+        self._held.write(target, True, None, *own_rank.rank_and_size())
         return target
 
     def save(self, path: str | os.PathLike[str], *, step: int | None = None) -> str:
@@ -158,16 +158,17 @@ class SavedRecording(Checkpoint):
         with tempfile.NamedTemporaryFile(prefix="ftn_pytorch_") as stream:
             stream.write(ctypes.string_at(held.data_ptr(), held.numel()))
             stream.flush()
-            self._apply(self._read(stream.name), f"the state of {self.path}")
+            self._held.go_on_from(self._held.read(stream.name), f"the state of {self.path}")
 
     def _write_alone(self, path: str, step: int | None) -> None:
-        self._held.write(path, False, step)
+        self._held.write(path, False, step, *own_rank.rank_and_size())
 
     def _read(self, path: str) -> _Read:
         return _Read(file.description(path) or {}, self._held.read(path))
 
     def _apply(self, content: Any, path: str, only: frozenset[str] | None = None) -> int | None:
         self._held.go_on_from(content.content, path)
+        warn_of_other_rank(content.about, path)
         step: int | None = content.about.get("step")
         return step
 

@@ -12,6 +12,7 @@
 #include "ftr/plain_values.hpp"
 #include "plugin/direct_answer.hpp"
 #include "plugin/failure.hpp"
+#include "plugin/file_owner.hpp"
 #include "plugin/package/package_origin.hpp"
 #include "plugin/parts.hpp"
 #include "plugin/recording/archive_file.hpp"
@@ -133,7 +134,7 @@ std::unique_ptr<RecordingModel::Loaded> RecordingModel::read() const {
   return made;
 }
 
-Rank RecordingModel::own_rank() const { return sum_ ? Rank{sum_->rank(), sum_->size()} : rank(); }
+Rank RecordingModel::own_rank() const { return sum_ ? Rank{sum_->rank(), sum_->size()} : rank_in_training(); }
 
 void RecordingModel::reload() {
   auto made = read();
@@ -213,13 +214,17 @@ void RecordingModel::tell_number(Inputs inputs, DirectAnswer& answer) const {
   }
 }
 
-void RecordingModel::save(const std::string& file) { write(file, /*with_tapes=*/true, std::nullopt); }
+void RecordingModel::save(const std::string& file) {
+  const Rank own = own_rank();
+  write(file, /*with_tapes=*/true, std::nullopt, own.number, own.count);
+}
 
-void RecordingModel::write(const std::string& path, bool with_tapes, std::optional<int64_t> step) const {
+void RecordingModel::write(const std::string& path, bool with_tapes, std::optional<int64_t> step, int rank,
+                           int ranks) const {
   if (with_tapes && carries_code(path))
     fail(FPT_ERR_HOOK, path, " is not written: a saved recording has no code, give it a name that ends in .ftr");
   const std::shared_lock lock(mutex_);
-  write_archive(path, content_of(loaded_->program.state(), with_tapes, step, own_rank()));
+  write_archive(path, content_of(loaded_->program.state(), with_tapes, step, {rank, ranks}));
 }
 
 void RecordingModel::checkpoint(const std::string& folder, int64_t keep, std::optional<int64_t> step) {
@@ -242,15 +247,21 @@ int64_t RecordingModel::restore(const std::string& file, bool fallback, std::opt
     if (step && *step != taken)
       fail(FPT_ERR_NO_CHECKPOINT, path, " holds ", taken < 0 ? "no step" : concat("step ", taken), ", and step ", *step,
            " is asked for");
-    loaded_->program.restore(std::move(content), path);
+    go_on_from(std::move(content), path);
     return taken;
   }
   std::unique_ptr<CheckpointFolder>& known = folders_[path];
   if (!known) known = std::make_unique<CheckpointFolder>(path);
   auto [taken, content] = newest(*known, fallback, step);
-  loaded_->program.restore(std::move(content), path);
+  go_on_from(std::move(content), path);
   known->went_on_from(taken);
   return taken;
+}
+
+void RecordingModel::go_on_from(ftr::Content content, const std::string& path) {
+  const std::string description = std::move(content.description);
+  loaded_->program.restore(std::move(content), path);
+  warn_of_other_rank(description, path, own_rank());
 }
 
 std::pair<int64_t, ftr::Content> RecordingModel::newest(CheckpointFolder& folder, bool fallback,

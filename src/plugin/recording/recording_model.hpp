@@ -43,7 +43,7 @@ class RecordingModel : public Model, public recording::SavedModule {
   double number(const std::string& name) const override;
   void set_number(const std::string& name, double value) override;
   std::string told(const char* name) const override;
-  void write(const std::string& path, bool with_tapes, std::optional<int64_t> step) const override;
+  void write(const std::string& path, bool with_tapes, std::optional<int64_t> step, int rank, int ranks) const override;
   recording::SavedContent read(const std::string& path) const override;
   void go_on_from(const recording::SavedContent& content, const std::string& path) override;
 
@@ -63,6 +63,7 @@ class RecordingModel : public Model, public recording::SavedModule {
   void run(RecordedFunction& function, Inputs inputs, DirectAnswer& answer);
   void change_number(Inputs inputs);
   void tell_number(Inputs inputs, DirectAnswer& answer) const;
+  void go_on_from(ftr::Content content, const std::string& path);
   std::pair<int64_t, ftr::Content> newest(CheckpointFolder& folder, bool fallback, std::optional<int64_t> step) const;
 
   Settings settings_;

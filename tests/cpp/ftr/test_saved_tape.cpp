@@ -168,7 +168,8 @@ TEST(SavedTape, OtherEntriesAreRefused) {
       {"before", list({tuple({text("a")})}), "a gradient is no tuple of"},
       {"before", list({tuple({text("a"), whole(0)})}), "a gradient is no constant"},
       {"gradients", list({tuple({text("a"), whole(16)})}), "there is no slot 16"},
-      {"written_inputs", list({whole(1)}), "there is no such input"}};
+      {"written_inputs", list({whole(1)}), "there is no such input"},
+      {"written_inputs", list({whole(INT64_MIN)}), "there is no such input"}};
   for (const auto& [name, value, reason] : cases)
     EXPECT_FAILS(outcome(with(good, name, value)), FPT_ERR_FORMAT, reason);
   IValue deep = tuple({text("tensor"), whole(0)});

@@ -30,6 +30,12 @@ def ftn_pytorch_forward(x):
     return net(x[0] if isinstance(x, list) else x)
 
 
+def learns():
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(-0.5)
+
+
 def wait(seconds):
     """Calls that come within as long as this are made as one with those that follow."""
     time.sleep(seconds)
