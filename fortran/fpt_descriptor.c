@@ -132,8 +132,8 @@ static void describe_named(fpt_arg *arg, const CFI_cdesc_t *name, const CFI_cdes
     fpt_arg_name(arg, NULL, 0);
 }
 
-/* An fpt_arg as the Fortran modules declare it. Link-time optimisation says of a function whose results have another type
-   on the other side that it may compute wrongly. */
+/* An fpt_arg as the Fortran modules declare it. Link-time optimisation says of a function whose results have another
+   type on the other side that it may compute wrongly. */
 typedef struct torch_arg {
   void *data;
   int64_t words[31];

@@ -116,10 +116,9 @@ TEST(FitArray, ReversesTheAxesOfTheScript) {
 TEST(FitArray, IsNoScalar) {
   Doubles source = {1};
   double target = 0;
-  EXPECT_FAILS(test::outcome_of([&] {
-                 fit_array(memory(source, {1}), "Tensor", out(target), false, false, "the value");
-               }),
-               FPT_ERR_SHAPE, "has shape (1,), but the variable is a scalar: receive an array, or return a number");
+  EXPECT_FAILS(
+      test::outcome_of([&] { fit_array(memory(source, {1}), "Tensor", out(target), false, false, "the value"); }),
+      FPT_ERR_SHAPE, "has shape (1,), but the variable is a scalar: receive an array, or return a number");
 }
 
 TEST(FitArray, WidensUnaskedAndNarrowsWhereThatIsAllowed) {
