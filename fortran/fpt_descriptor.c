@@ -8,6 +8,7 @@
  */
 #include <ISO_Fortran_binding.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ftn_pytorch.h"
 
@@ -131,16 +132,30 @@ static void describe_named(fpt_arg *arg, const CFI_cdesc_t *name, const CFI_cdes
     fpt_arg_name(arg, NULL, 0);
 }
 
-#define GENERIC(function, access)                                           \
-  fpt_arg function(const CFI_cdesc_t *x) {                                  \
-    fpt_arg arg;                                                            \
-    describe(&arg, x, access);                                              \
-    return arg;                                                             \
-  }                                                                         \
-  fpt_arg function##_named(const CFI_cdesc_t *name, const CFI_cdesc_t *x) { \
-    fpt_arg arg;                                                            \
-    describe_named(&arg, name, x, access);                                  \
-    return arg;                                                             \
+/* An fpt_arg as the Fortran modules declare it. Link-time optimisation says of a function whose results have another
+   type on the other side that it may compute wrongly. */
+typedef struct torch_arg {
+  void *data;
+  int64_t words[31];
+} torch_arg;
+
+static torch_arg in_fortran(const fpt_arg *arg) {
+  torch_arg words;
+  _Static_assert(sizeof words == sizeof *arg, "the same memory");
+  memcpy(&words, arg, sizeof words);
+  return words;
+}
+
+#define GENERIC(function, access)                                             \
+  torch_arg function(const CFI_cdesc_t *x) {                                  \
+    fpt_arg arg;                                                              \
+    describe(&arg, x, access);                                                \
+    return in_fortran(&arg);                                                  \
+  }                                                                           \
+  torch_arg function##_named(const CFI_cdesc_t *name, const CFI_cdesc_t *x) { \
+    fpt_arg arg;                                                              \
+    describe_named(&arg, name, x, access);                                    \
+    return in_fortran(&arg);                                                  \
   }
 
 GENERIC(fpt_in, FPT_IN)

@@ -110,7 +110,7 @@ contains
 
    !> Outputs and gradients beside those of one rank with the whole domain
    subroutine compare()
-      real(wp), allocatable :: whole(:, :, :), whole_missed(:, :, :)
+      real(wp) :: whole(domain%all_nx, domain%all_ny, size(seen, 3)), whole_missed(domain%all_nx, domain%all_ny, 1)
       real(wp) :: difference(2)
 
       whole = domain%whole(seen)
@@ -142,9 +142,9 @@ contains
    !> Rank 0 draws what all ranks have
    subroutine draw()
       type(torch_pymodule) :: artist
-      real(wp), allocatable :: predicted(:, :, :), whole(:, :, :), whole_missed(:, :, :)
+      real(wp) :: predicted(domain%nx, domain%ny, 2)
+      real(wp) :: whole(domain%all_nx, domain%all_ny, 2), whole_missed(domain%all_nx, domain%all_ny, 1)
 
-      allocate (predicted(domain%nx, domain%ny, 2))
       call closure%call("predict", [torch_in(seen)], [torch_out(predicted)])
       whole = domain%whole(predicted)
       whole_missed = domain%whole(spread(missed, 3, 1))

@@ -76,7 +76,7 @@ contains
       !> Root-mean-square error of the forecasts over the circle, (members, leads)
       real(dp), intent(out) :: error(:, :)
 
-      real(dp), allocatable :: x(:, :)
+      real(dp) :: x(size(truth, 1), size(starts))
       integer :: lead
 
       x = truth(:, starts)

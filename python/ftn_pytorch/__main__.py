@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: everything is well. 1: the command was done, and has found what is wrong. 2: it cannot be done.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m ftn_pytorch", description="Fortran programs that run PyTorch scripts."
+        prog="ftn_pytorch", description="Fortran programs that run PyTorch scripts."
     )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--version", action="version", version=__version__)

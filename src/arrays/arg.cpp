@@ -255,7 +255,8 @@ void require_described(const fpt_arg& arg, const std::string& what) {
       fail(FPT_ERR_RANK, what, " has rank ", value, "; at most ", FPT_MAX_RANK, " axes can be passed");
     case FPT_ERR_STRIDE:
       fail(FPT_ERR_STRIDE, what, " has elements of ", dtype_size(arg.dtype), " bytes every ", value,
-           " bytes, which no tensor can express: pass torch_copy of it");
+           " bytes, which no tensor can express: ",
+           arg.access == FPT_OUT ? "pass an array of its own, and assign that to it" : "pass torch_copy of it");
     case FPT_ERR_DEVICE:
       fail(FPT_ERR_DEVICE, what, " is in device memory, which this version cannot read: update the host copy and ",
            "describe that, without use_device");
@@ -269,11 +270,15 @@ void require_described(const fpt_arg& arg, const std::string& what) {
     case FPT_ERR_KIND:
       if (is_logical(arg.dtype))
         fail(FPT_ERR_KIND, what, " is an array of default or another kind of logical (", dtype_size(arg.dtype),
-             " bytes); only logical(c_bool) arrays can be passed");
+             " bytes); only logical(c_bool) arrays can be passed: ",
+             arg.access == FPT_OUT ? "declare one" : "write torch_copy(logical(x, c_bool))");
       fail(FPT_ERR_KIND, what, " has a type or kind that torch and NumPy do not have (",
            arg.u.text[0] ? arg.u.text : concat("type code ", value),
            "); integer(1,2,4,8), real(4,8), complex(4,8), logical(c_bool) arrays, logical and character scalars can be "
-           "passed");
+           "passed: ",
+           arg.access == FPT_OUT ? "declare a variable of one of them"
+                                 : "convert it to one of them, as by torch_copy(real(x, real64))",
+           ", or pass components of a derived type");
     case FPT_ERR_ARGUMENT:
       if (arg.access == no_access)
         fail(FPT_ERR_ARGUMENT, what, " was described with the access ", value, ", which is none of FPT_IN, FPT_OUT, ",

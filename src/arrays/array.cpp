@@ -50,7 +50,7 @@ void make_strides_plain(Array& array) {
            "cannot express: copy it in the script (numpy.ascontiguousarray), or receive it with copy_to");
     if (leads_on)
       fail(FPT_ERR_STRIDE, "an axis runs backwards (negative stride), which torch tensors cannot express: pass ",
-           "torch_copy of the section, or the array itself and flip the tensor (torch.flip)");
+           "the array itself and flip the tensor (torch.flip), or torch_copy of a section that is only read");
     stride = size;
   }
 }

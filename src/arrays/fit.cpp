@@ -136,6 +136,9 @@ CheckedCopy fit_array(const Array& seen, const char* type, const fpt_arg& output
   set_variable(copy, output, type, label);
   copy.source = same_layout ? seen : reversed(seen);
   if (!same_shape(copy.source, copy.target)) {
+    if (copy.target.rank == 0)
+      fail(FPT_ERR_SHAPE, label, " has shape ", shape_text(seen),
+           ", but the variable is a scalar: receive an array, or return a number (x.item()) or a tensor without axes");
     const Array script_target = same_layout ? copy.target : reversed(copy.target);
     fail(FPT_ERR_SHAPE, label, " has shape ", shape_text(seen), ", but the output needs ", shape_text(script_target),
          ", which is ", shape_text(copy.target), " in Fortran: nothing is broadcast or squeezed");

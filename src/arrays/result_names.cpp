@@ -59,7 +59,8 @@ std::vector<int32_t> pair_outputs(const CallName& call, const ResultList& result
          " without names for named outputs: return a dict, or leave out the names");
   if (results.count != count)
     fail(FPT_ERR_RESULT_COUNT, call, " returned ", results.count, results.count == 1 ? " result" : " results",
-         ", but there ", count == 1 ? "is " : "are ", count, count == 1 ? " output" : " outputs");
+         ", but there ", count == 1 ? "is " : "are ", count, count == 1 ? " output" : " outputs",
+         results.count == 0 ? ": return the values" : ": pass one for each result, or a torch_results for all");
   for (int32_t i = 0; i < count; ++i) places[static_cast<std::size_t>(i)] = i;
   return places;
 }

@@ -81,6 +81,8 @@ contains
       call refused(torch_in(x), FTN_PYTORCH_ERR_RANK, "rank 8", "at most 7")
       call refused(torch_in(y(4:1:-1)), FTN_PYTORCH_ERR_STRIDE, "negative stride", "torch_copy")
       call refused(torch_in(spins%c), FTN_PYTORCH_ERR_STRIDE, "8 bytes every 12 bytes", "torch_copy")
+      call refused(torch_out(spins%c), FTN_PYTORCH_ERR_STRIDE, "such an output", "pass an array of its own")
+      call refused(torch_out(y(4:1:-1)), FTN_PYTORCH_ERR_STRIDE, "negative stride, written to", "pass the array itself")
       call of_assumed_size(y)
    end subroutine of_wrong_form
 

@@ -119,6 +119,9 @@ contains
       call expect(text == "k" // char(195) // char(182) // "ln", "text as UTF-8")
       call results%scalar("flow", n, stat=stat, errmsg=errmsg)
       call expect_status(stat, FTN_PYTORCH_ERR_RESULT_NAME, "unknown name", errmsg, "flux")
+      call results%scalar("flux", n, stat=stat, errmsg=errmsg)
+      call expect_status(stat, FTN_PYTORCH_ERR_SHAPE, "an array is no scalar", errmsg, &
+         "the variable is a scalar: receive an array")
    end subroutine by_name
 
    subroutine of_classes()

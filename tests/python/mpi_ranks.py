@@ -77,10 +77,17 @@ def leave(answer, *ranks):
 
 
 def implementations():
-    """Those that are here, as parameters of a test."""
-    found = [name for name, (start, library, _) in IMPLEMENTATIONS.items() if _library(library) and shutil.which(start)]
-    return [pytest.param(name, id=name.replace(" ", "")) for name in found] or [
-        pytest.param("", marks=pytest.mark.skip(reason="no MPI with Fortran bindings is here"))
+    """As parameters of a test, those that are not here last and skipped."""
+    here = {
+        name: bool(_library(library) and shutil.which(start)) for name, (start, library, _) in IMPLEMENTATIONS.items()
+    }
+    return [
+        pytest.param(
+            name,
+            id=name.replace(" ", ""),
+            marks=() if here[name] else pytest.mark.skip(reason=f"no {name} with Fortran bindings is here"),
+        )
+        for name in sorted(here, key=here.get, reverse=True)
     ]
 
 

@@ -255,7 +255,7 @@ def test_command_line_that_is_not_understood_is_explained(capsys, arguments):
     with pytest.raises(SystemExit) as ended:
         __main__.main(arguments)
     assert ended.value.code == 2
-    assert "usage: python -m ftn_pytorch" in capsys.readouterr().err
+    assert "usage: ftn_pytorch" in capsys.readouterr().err
 
 
 def install(prefix, folder="lib/cmake/ftn_pytorch"):

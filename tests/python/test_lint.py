@@ -201,7 +201,7 @@ def test_what_is_no_fortran_is_told(
     told = capsys.readouterr()
     assert told.out == ""
     assert f"lint: FTN_PYTORCH_ERR_ARGUMENT: {tmp_path / name} is no Fortran" in told.err
-    assert f"python -m ftn_pytorch check {shlex.quote(str(tmp_path / name))}" in told.err
+    assert f"ftn_pytorch check {shlex.quote(str(tmp_path / name))}" in told.err
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

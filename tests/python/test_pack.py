@@ -99,7 +99,7 @@ def test_a_package_that_was_installed_anew(run, site):
     record = site / "alpha-1.0.dist-info" / "RECORD"
     changed(record, record.read_text().replace("=0", "=1"))
     told = run(SHOW)
-    assert f"a package has changed: {record}" in told and "Make it again: python -m ftn_pytorch pack /data/run" in told
+    assert f"a package has changed: {record}" in told and "Make it again: ftn_pytorch pack /data/run" in told
     assert told.count("warning:") == 1 and told.endswith("file 2 file 1 file")
     record.unlink()
     assert run(SHOW).endswith("file 2 file 1 file")
@@ -154,7 +154,7 @@ def test_what_is_no_whole_pack(run, file):
     assert "CORRUPT" in run(FAILS) and "damaged" in run(FAILS)
     for foreign in (b"", b"PK\3\4 something", b"ftn_pytorch pick\n"):
         file.write_bytes(foreign)
-        assert run(FAILS).startswith("FORMAT") and "no file of python -m ftn_pytorch pack" in run(FAILS)
+        assert run(FAILS).startswith("FORMAT") and "no file of ftn_pytorch pack" in run(FAILS)
 
 
 def test_what_cannot_be_read(run, file):

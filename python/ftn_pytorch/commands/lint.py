@@ -71,7 +71,7 @@ def _source(file: Path) -> bytes:
     if file.suffix == ".py" or b"\0" in content:
         raise FtnPytorchError(
             "ARGUMENT",
-            f"{file} is no Fortran, and lint reads Fortran sources only. python -m ftn_pytorch check "
+            f"{file} is no Fortran, and lint reads Fortran sources only. ftn_pytorch check "
             f"{shlex.quote(str(file))} calls the functions of a script, or a saved model, as a Fortran program would",
         )
     return content

@@ -131,7 +131,7 @@ class Pack:
         begin = os.pread(self._descriptor, _HEADING_BYTES, 0)
         lines = begin.split(b"\n", 5)
         if lines[0] != _OPENING.encode():
-            raise self._failure("FORMAT", "it is no file of python -m ftn_pytorch pack")
+            raise self._failure("FORMAT", "it is no file of ftn_pytorch pack")
         if len(lines) < 6:
             raise self._failure("CORRUPT", "it is cut off")
         texts = [line.decode("utf-8", "surrogateescape") for line in lines[:5]]
@@ -174,7 +174,7 @@ class Pack:
     def _advice(self) -> str:
         import shlex
 
-        command = shlex.join(["python", "-m", "ftn_pytorch", "pack", self.script or "SCRIPT", "--output", self.file])
+        command = shlex.join(["ftn_pytorch", "pack", self.script or "SCRIPT", "--output", self.file])
         return f"Make it again: {command}; or unset {VARIABLE}"
 
     def close(self) -> None:

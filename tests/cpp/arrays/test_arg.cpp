@@ -151,7 +151,10 @@ TEST(Arg, OfADefaultLogicalArrayIsRefusedWithAdvice) {
   for (const int32_t kind : {FPT_LOGICAL16, FPT_LOGICAL32, FPT_LOGICAL64}) {
     fpt_arg arg;
     describe_array(arg, values, kind, 1, &extent, nullptr, FPT_IN);
-    EXPECT_FAILS(required(arg), FPT_ERR_KIND, "only logical(c_bool) arrays");
+    EXPECT_FAILS(required(arg), FPT_ERR_KIND,
+                 "only logical(c_bool) arrays can be passed: write torch_copy(logical(x, c_bool))");
+    describe_array(arg, values, kind, 1, &extent, nullptr, FPT_OUT);
+    EXPECT_FAILS(required(arg), FPT_ERR_KIND, "can be passed: declare one");
   }
 }
 
@@ -177,6 +180,8 @@ TEST(Arg, WithAStrideBetweenElementsIsRefused) {
   double values[3] = {};
   const fpt_arg arg = array_arg(values, {2}, FPT_IN, {12});
   EXPECT_FAILS(required(arg), FPT_ERR_STRIDE, "8 bytes every 12 bytes, which no tensor can express: pass torch_copy");
+  // a copy cannot receive anything
+  EXPECT_FAILS(required(array_arg(values, {2}, FPT_OUT, {12})), FPT_ERR_STRIDE, "express: pass an array of its own");
 }
 
 TEST(Arg, TheStrideOfASingleElementDoesNotMatter) {

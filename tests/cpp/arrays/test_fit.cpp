@@ -113,6 +113,14 @@ TEST(FitArray, ReversesTheAxesOfTheScript) {
                FPT_ERR_SHAPE, "has shape (2, 3), but the output needs (3, 2), which is (2, 3) in Fortran");
 }
 
+TEST(FitArray, IsNoScalar) {
+  Doubles source = {1};
+  double target = 0;
+  EXPECT_FAILS(
+      test::outcome_of([&] { fit_array(memory(source, {1}), "Tensor", out(target), false, false, "the value"); }),
+      FPT_ERR_SHAPE, "has shape (1,), but the variable is a scalar: receive an array, or return a number");
+}
+
 TEST(FitArray, WidensUnaskedAndNarrowsWhereThatIsAllowed) {
   std::vector<float> single = {0.5f, 2}, narrow(2);
   Doubles wide(2);

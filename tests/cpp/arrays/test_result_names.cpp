@@ -58,8 +58,10 @@ TEST(PairOutputs, WhereOnlyOneSideHasNamesIsRefused) {
 }
 
 TEST(PairOutputs, CountsMustAgree) {
-  EXPECT_FAILS(refused({0, {}, false}, {""}), FPT_ERR_RESULT_COUNT, "returned 0 results, but there is 1 output");
-  EXPECT_FAILS(refused({1, {}, false}, {"", ""}), FPT_ERR_RESULT_COUNT, "returned 1 result, but there are 2 outputs");
+  EXPECT_FAILS(refused({0, {}, false}, {""}), FPT_ERR_RESULT_COUNT,
+               "returned 0 results, but there is 1 output: return");
+  EXPECT_FAILS(refused({1, {}, false}, {"", ""}), FPT_ERR_RESULT_COUNT,
+               "returned 1 result, but there are 2 outputs: pass one for each result, or a torch_results for all");
   EXPECT_FAILS(refused({2, {}, false}, {""}), FPT_ERR_RESULT_COUNT, "returned 2 results, but there is 1 output");
   EXPECT_FAILS(refused({0, {}, false}, {"a"}), FPT_ERR_RESULT_COUNT, "returned 0 results, but there is 1 output");
 }

@@ -17,7 +17,7 @@ from .saved_model import SavedRunner
 
 _ADVICE = (
     "Load a script that builds the network and reads this file with torch.load(file, weights_only=True), or write the "
-    "model as a program: torch.jit.save, torch.export.save, or python -m ftn_pytorch export."
+    "model as a program: torch.jit.save, torch.export.save, or ftn_pytorch export."
 )
 
 
