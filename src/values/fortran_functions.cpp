@@ -39,19 +39,12 @@ constexpr const char* reductions[] = {"none", "mean", "sum"};
 
 /// Of tensors in one order of axes.
 TensorPtr values_of(int32_t what, const TensorPtr& first, const TensorPtr& second, int32_t reduction) {
+  if (what == FPT_VALUES) return first;
+  Engine& chosen = second ? engine_of(*first, *second) : engine_of(*first);
+  if (TensorPtr made = chosen.values(what, *first, second.get(), reduction)) return made;
   const bool layout = first->same_layout();
-  switch (what) {
-    case FPT_VALUES:
-      return first;
-    case FPT_SUM:
-    case FPT_MEAN:
-      return call_for_tensor(name_of_values(what), {{first}}, layout);
-    case FPT_MSE_LOSS:
-      if (TensorPtr loss = engine_of(*first, *second).mse_loss(*first, *second, reduction)) return loss;
-      [[fallthrough]];
-    default:
-      return loss_of(name_of_values(what), first, second, reductions[reduction], layout);
-  }
+  if (!second) return call_for_tensor(name_of_values(what), {{first}}, layout);
+  return loss_of(name_of_values(what), first, second, reductions[reduction], layout);
 }
 
 /// A failure as one of `name`, with the operands where torch has refused them.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /// libtorch as the engine of tensors.
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/ops/mean.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/sum.h>
 
 #include <atomic>
 #include <utility>
@@ -154,12 +156,16 @@ class DirectEngine : public Engine {
     }
   }
 
-  TensorPtr mse_loss(Tensor& values, Tensor& target, int32_t reduction) override {
-    const Held first = at_tensor_of(values), second = at_tensor_of(target);
-    // Python warns of a target of another shape
-    if (at::impl::torch_function_mode_enabled() || first->sizes() != second->sizes()) return nullptr;
+  TensorPtr values(int32_t what, Tensor& first, Tensor* second, int32_t reduction) override {
+    if (at::impl::torch_function_mode_enabled()) return nullptr;
+    const Held tensor = at_tensor_of(first), target = second ? at_tensor_of(*second) : Held();
+    const auto made = [&](at::Tensor result) { return direct::tensor_of(std::move(result), first.same_layout()); };
     try {
-      return direct::tensor_of(at::mse_loss(*first, *second, reduction), values.same_layout());
+      if (what == FPT_SUM) return made(at::sum(*tensor));
+      if (what == FPT_MEAN) return made(at::mean(*tensor));
+      // Python warns of a target of another shape
+      if (what != FPT_MSE_LOSS || tensor->sizes() != target->sizes()) return nullptr;
+      return made(at::mse_loss(*tensor, *target, reduction));
     } catch (...) {
       rethrow_as_python();
     }
