@@ -6,6 +6,7 @@
 #include "calls/guard.hpp"
 #include "direct/tensor_copy.hpp"
 #include "values/engine.hpp"
+#include "values/fortran_functions.hpp"
 #include "values/operators.hpp"
 #include "values/procedures.hpp"
 #include "values/scopes.hpp"
@@ -109,6 +110,20 @@ fpt_status fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor rig
   });
   if (status != FPT_OK) fpt_tensor_fail(tensor, status);
   return status;
+}
+
+fpt_status fpt_tensor_let(int32_t what, fpt_tensor target, fpt_tensor first, fpt_tensor second, int32_t reduction) {
+  return guard_call(CallFacts(0, name_of_values(what)), [&] {
+    leave_last_script();
+    let(what, tensor_at(target), tensor_at(first), second == 0 ? nullptr : tensor_at(second), reduction);
+  });
+}
+
+fpt_status fpt_tensor_backward(fpt_tensor tensor, const fpt_tensor* gradient, int32_t retain_graph) {
+  return guard_call(CallFacts(0, "backward"), [&] {
+    leave_last_script();
+    backward(tensor_at(tensor), gradient ? tensor_at(*gradient) : nullptr, retain_graph != 0);
+  });
 }
 
 void fpt_tensor_fail(fpt_tensor* tensor, fpt_status status) {

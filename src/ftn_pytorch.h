@@ -405,6 +405,34 @@ enum {
 FPT_STATUS fpt_tensor_operate(int32_t operation, fpt_tensor left, fpt_tensor right, fpt_arg *scalar,
                               fpt_tensor *tensor);
 
+/** What fpt_tensor_let() writes. */
+enum {
+  FPT_VALUES = 0,       /**< of the first tensor */
+  FPT_GRADIENT = 1,     /**< that the first tensor has now */
+  FPT_SUM = 2,          /**< of all elements of the first tensor */
+  FPT_MEAN = 3,         /**< of all elements of the first tensor */
+  FPT_MSE_LOSS = 4,     /**< mean squared error of the first tensor, whose target is the second one */
+  FPT_CROSS_ENTROPY = 5 /**< of the first tensor, whose target is the second one */
+};
+
+/**
+ * Write values into the memory of a tensor, which has their graph and their requires_grad from then on.
+ *
+ * @param what       FPT_VALUES, ...
+ * @param first      a tensor
+ * @param second     target of a loss; 0 for all else
+ * @param reduction  of a loss: 0 none, 1 mean, 2 sum
+ */
+FPT_STATUS fpt_tensor_let(int32_t what, fpt_tensor target, fpt_tensor first, fpt_tensor second, int32_t reduction);
+
+/**
+ * Compute the gradients of all that requires them and that a tensor was computed from. They add up.
+ *
+ * @param gradient      may be NULL: a gradient with respect to the tensor; without one the tensor has one element
+ * @param retain_graph  nonzero: the graph stays
+ */
+FPT_STATUS fpt_tensor_backward(fpt_tensor tensor, const fpt_tensor *gradient, int32_t retain_graph);
+
 /** Make a new tensor that carries the last failure of this thread, as fpt_tensor_operate() does. */
 FPT_API void fpt_tensor_fail(fpt_tensor *tensor, fpt_status status);
 

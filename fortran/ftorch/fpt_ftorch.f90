@@ -4,16 +4,15 @@
 !> FTorch shows an array (nx, ny) to torch as a tensor (nx, ny), which is the layout "same" of this library.
 module fpt_ftorch
    use, intrinsic :: iso_c_binding, only : c_f_pointer, c_int, c_int32_t, c_int64_t, c_ptr
-   use fpt_append, only : append_text
    use fpt_arg, only : torch_arg
-   use fpt_c, only : fpt_arg_array, FPT_FLOAT16, FPT_FLOAT32, FPT_FLOAT64, FPT_INT16, FPT_INT32, &
+   use fpt_c, only : fpt_arg_array, fpt_tensor_let, FPT_FLOAT16, FPT_FLOAT32, FPT_FLOAT64, FPT_INT16, FPT_INT32, &
       FPT_INT64, FPT_INT8, FPT_MAX_RANK, FPT_OUT, FPT_UINT8
    use fpt_codes, only : FTN_PYTORCH_ERR_ARGUMENT, FTN_PYTORCH_OK
    use fpt_status, only : give_up
-   use fpt_tensor, only : append, base => torch_tensor, call_torch, facts, get_facts
+   use fpt_tensor, only : base => torch_tensor, facts, get_facts, handle_of
    use ftorch_devices, only : torch_kCPU, torch_kCUDA, torch_kMPS, torch_kXPU
    use ftorch_types, only : torch_kFloat16, torch_kFloat32, torch_kFloat64, torch_kInt16, torch_kInt32, torch_kInt64, &
-      torch_kInt8, torch_kUInt8
+      torch_kInt8, torch_kMean, torch_kUInt8
    implicit none
    private
 
@@ -206,26 +205,26 @@ contains
       if (colon > 0) read (name(colon + 1:), *) number
    end function index_of_device
 
-   !> Let a tensor have the values, the graph and requires_grad of a result, in the memory that it has
-   subroutine into(tensor, function, first, second, text)
+   !> Let a tensor have values, their graph and requires_grad, in the memory that it has
+   subroutine into(tensor, what, first, second, reduction)
       !> Tensor with contents
       type(base), intent(in) :: tensor
-      !> Name of a function, with what stands before it
-      character(*), intent(in) :: function
-      !> Its arguments
+      !> FPT_VALUES, ...
+      integer(c_int32_t), intent(in) :: what
+      !> What the values are of, and the target of a loss
       type(base), intent(in) :: first
       type(base), intent(in), optional :: second
-      character(*), intent(in), optional :: text
+      !> Of a loss
+      integer(c_int32_t), intent(in), optional :: reduction
 
-      type(torch_arg), target :: args(4)
-      integer(c_int32_t) :: status, count
+      integer(c_int64_t) :: target_of_loss
+      integer(c_int32_t) :: status, reduced
 
-      count = 0
-      call append(args, count, tensor)
-      call append(args, count, first)
-      if (present(second)) call append(args, count, second)
-      if (present(text)) call append_text(args, count, text)
-      status = call_torch(function, args(:count))
+      target_of_loss = 0
+      if (present(second)) target_of_loss = handle_of(second)
+      reduced = torch_kMean
+      if (present(reduction)) reduced = reduction
+      status = fpt_tensor_let(what, handle_of(tensor), handle_of(first), target_of_loss, reduced)
       if (status /= FTN_PYTORCH_OK) call give_up(status)
    end subroutine into
 

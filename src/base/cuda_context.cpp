@@ -13,7 +13,7 @@ namespace {
 // initial-exec: read in each call, and the general model would call a function for it
 __attribute__((tls_model("initial-exec"))) thread_local int nested = 0;
 // Of the outermost call of this thread.
-thread_local CudaContext of_caller = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local CudaContext of_caller = nullptr;
 thread_local bool is_counted = false;
 std::atomic<int> threads = 0;
 

@@ -136,8 +136,8 @@ thread_local bool worker_saved = false;
 // initial-exec: read in each call, and the general model would call a function for it
 __attribute__((tls_model("initial-exec"))) thread_local int nested_host_states = 0;
 // What the outermost HostState of this thread has put aside: the state of the caller, and its team size.
-thread_local FloatingPoint* caller_state = nullptr;
-thread_local int caller_team_size = 0;
+__attribute__((tls_model("initial-exec"))) thread_local FloatingPoint* caller_state = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local int caller_team_size = 0;
 // Team size that Python has set on this thread, which it finds again in the next call; 0: that of the caller.
 __attribute__((tls_model("initial-exec"))) thread_local int python_team_size = 0;
 

@@ -45,7 +45,9 @@ Axes axes_of(const Array& array, bool same_layout) {
 
 at::Tensor tensor_with(const Array& array, const Axes& axes, MemoryOwner owner) {
   require_alignment(array);
-  const c10::InferenceMode normal(false);  // a tensor made in inference mode could not be used in training
+  // a tensor made in inference mode could not be used in training
+  std::optional<c10::InferenceMode> normal;
+  if (c10::InferenceMode::is_enabled()) normal.emplace(false);
   const at::Device device = at_device(array.device);
   at::TensorMaker maker = at::for_blob(array.data, axes.size_list());
   maker.strides(axes.stride_list())
@@ -107,7 +109,7 @@ at::Tensor reversed_view(const at::Tensor& tensor) {
 TensorFlags flags_of(const at::Tensor& tensor) {
   TensorFlags flags;
   flags.requires_grad = tensor.requires_grad();
-  flags.has_graph = tensor.grad_fn() != nullptr;
+  flags.has_graph = flags.requires_grad && tensor.grad_fn() != nullptr;
   flags.is_inference = tensor.is_inference();
   flags.is_view = flags.has_graph && tensor.is_view();
   flags.is_of_leaf = flags.is_view && tensor._base().is_leaf();

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "observe/log.hpp"
+#include "observe/observe.hpp"
 #include "python/python_library.hpp"
 
 namespace fpt {
@@ -41,6 +42,7 @@ void tell_of_python(std::string_view function) {
 
 Engine& engine() {
   if (Engine* known = opened_engine()) return *known;
+  start_observing();
   Engine* found = libtorch_engine();
   if (!found) found = &python_engine();
   opened.store(found, std::memory_order_release);
@@ -49,7 +51,8 @@ Engine& engine() {
 
 Engine& engine_of(Tensor& tensor) {
   Engine& ours = engine();  // Python needs no tensor of memory to be asked
-  return libtorch_engine() && !tensor.in_torch().is_of_libtorch() ? python_engine() : ours;
+  const bool is_python = &ours == python.load(std::memory_order_acquire);
+  return is_python || tensor.in_torch().is_of_libtorch() ? ours : python_engine();
 }
 
 Engine& engine_of(Tensor& one, Tensor& other) {

@@ -60,6 +60,14 @@ class FPT_API Engine {
   /// FPT_ERR_PYTHON as for call().
   virtual TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar,
                             bool same_layout) = 0;
+  /// Values as of fpt_tensor_let(), and Tensor.backward, as call() has them and with less on the way, for tensors of
+  /// this engine in one order of axes. Null, or false, where nothing was done, and call() is to be asked.
+  /// @param second     target of a loss, else null
+  /// @param reduction  0 none, 1 mean, 2 sum
+  virtual TensorPtr values(int32_t /*what*/, Tensor& /*first*/, Tensor* /*second*/, int32_t /*reduction*/) {
+    return nullptr;
+  }
+  virtual bool backward(Tensor& /*tensor*/, Tensor* /*gradient*/, bool /*keeps_graph*/) { return false; }
   /// Whether gradients are computed on this thread, and to compute them, or none.
   virtual bool computes_gradients() = 0;
   virtual void compute_gradients(bool wanted) = 0;

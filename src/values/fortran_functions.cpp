@@ -17,7 +17,79 @@ namespace {
 
 int64_t rank_of(const TensorPtr& tensor) { return facts_of(tensor).rank(); }
 
+TensorPtr in_layout(TensorPtr tensor, bool same_layout) {
+  return tensor->same_layout() == same_layout ? std::move(tensor) : reversed_view(tensor, same_layout);
+}
+
+/// torch.nn.functional.mse_loss, ...; an empty reduction is torch's default. Numbers of classes may be of any integer
+/// type, and torch wants int64.
+TensorPtr loss_of(std::string_view name, const TensorPtr& values, TensorPtr target, std::string reduction,
+                  bool same_layout) {
+  if ((name == "cross_entropy" || name == "nll_loss") && !facts_of(target).is_inexact())
+    target = call_for_tensor("Tensor.to", {{target}, {std::string("int64"), "dtype"}}, same_layout);
+  TorchArguments given{{values}, {std::move(target)}};
+  if (!reduction.empty()) given.push_back({std::move(reduction), "reduction"});
+  return call_for_tensor(concat("nn.functional.", name), given, same_layout);
+}
+
+/// In the order of the constants in ftn_pytorch.h.
+constexpr const char* names_of_values[] = {"assignment", "gradient", "sum", "mean", "mse_loss", "cross_entropy"};
+static_assert(std::size(names_of_values) == FPT_CROSS_ENTROPY + 1, "one for each kind of values");
+constexpr const char* reductions[] = {"none", "mean", "sum"};
+
+/// Of tensors in one order of axes.
+TensorPtr values_of(int32_t what, const TensorPtr& first, const TensorPtr& second, int32_t reduction) {
+  if (what == FPT_VALUES) return first;
+  Engine& chosen = second ? engine_of(*first, *second) : engine_of(*first);
+  if (TensorPtr made = chosen.values(what, *first, second.get(), reduction)) return made;
+  const bool layout = first->same_layout();
+  if (!second) return call_for_tensor(name_of_values(what), {{first}}, layout);
+  return loss_of(name_of_values(what), first, second, reductions[reduction], layout);
+}
+
+/// A failure as one of `name`, with the operands where torch has refused them.
+[[noreturn]] void rethrow_for(const char* name, const Error& error, const TensorPtr& first, const TensorPtr& second) {
+  std::string operands;
+  for (const TensorPtr& each : {first, second})
+    if (error.status() == FPT_ERR_PYTHON && each)
+      operands +=
+          concat(operands.empty() ? "\n  first: " : "\n  second: ", text_of(facts_of(each), each->same_layout()));
+  throw Error(error.status(), concat(name, ": ", error.text(), operands));
+}
+
 }  // namespace
+
+const char* name_of_values(int32_t what) noexcept {
+  return what < FPT_VALUES || what > FPT_CROSS_ENTROPY ? "let" : names_of_values[what];
+}
+
+void let(int32_t what, const TensorPtr& target, const TensorPtr& first, const TensorPtr& second, int32_t reduction) {
+  if (what < FPT_VALUES || what > FPT_CROSS_ENTROPY) fail(FPT_ERR_ARGUMENT, "there are no values ", what);
+  const bool is_loss = what >= FPT_MSE_LOSS, layout = target->same_layout();
+  if (is_loss && !second) fail(FPT_ERR_NOT_LOADED, name_of_values(what), ": the loss has no target");
+  if (is_loss && (reduction < 0 || reduction > 2)) fail(FPT_ERR_ARGUMENT, "there is no reduction ", reduction);
+  try {
+    if (what == FPT_GRADIENT) return assign(target, in_layout(present_gradient(first), layout));
+    assign(target, values_of(what, in_layout(first, layout), is_loss ? in_layout(second, layout) : nullptr, reduction));
+  } catch (const Error& error) {
+    rethrow_for(name_of_values(what), error, first, second);
+  }
+}
+
+void backward(const TensorPtr& tensor, const TensorPtr& gradient, bool keeps_graph) {
+  const bool layout = tensor->same_layout();
+  try {
+    const TensorPtr seen = gradient ? in_layout(gradient, layout) : nullptr;
+    Engine& chosen = seen ? engine_of(*tensor, *seen) : engine_of(*tensor);
+    if (chosen.backward(*tensor, seen.get(), keeps_graph)) return;
+    TorchArguments given{{tensor}};
+    if (seen) given.push_back({seen});
+    given.push_back({keeps_graph, "retain_graph"});
+    call_torch("Tensor.backward", given, layout);
+  } catch (const Error& error) {
+    rethrow_for("backward", error, tensor, gradient);
+  }
+}
 
 /// A call of one function: its arguments as torch takes them, and calls of torch with results of its layout.
 class FortranCall {
@@ -27,6 +99,7 @@ class FortranCall {
 
   /// Of the function of torch: "sum" of "reduce.sum".
   std::string_view function() const noexcept { return function_; }
+  bool same_layout() const noexcept { return same_layout_; }
   int32_t count() const noexcept { return inputs_.count; }
   bool has(int32_t index) const noexcept { return index < inputs_.count; }
 
@@ -103,8 +176,8 @@ class FortranCall {
     fail(FPT_ERR_ARGUMENT, "argument ", index + 1, " must be ", wanted);
   }
   TensorPtr tensor_of(const fpt_arg& arg) const {
-    TensorPtr tensor = is_tensor_handle(arg.handle) ? tensor_at(arg.handle) : Tensor::of_arg(arg, same_layout_);
-    return tensor->same_layout() == same_layout_ ? std::move(tensor) : reversed_view(tensor, same_layout_);
+    return in_layout(is_tensor_handle(arg.handle) ? tensor_at(arg.handle) : Tensor::of_arg(arg, same_layout_),
+                     same_layout_);
   }
 
   const std::string_view function_;
@@ -242,44 +315,8 @@ TorchValue overwritten(FortranCall& call) {
   return {};
 }
 
-TorchValue assigned(FortranCall& call) {
-  assign(call.tensor(0), call.read(1));
-  return {};
-}
-
-/// The same for what torch.sum, ... returns.
-TorchValue assigned_result(FortranCall& call) {
-  TorchArguments given;
-  for (int32_t i = 1; i < call.count(); ++i)
-    given.push_back({call.is_single(i) ? call.value(i) : TorchValue(call.tensor(i)), call.name(i)});
-  assign(call.tensor(0), call.result_of(call.function(), given));
-  return {};
-}
-
-/// torch.nn.functional.mse_loss, ...; an empty reduction is torch's default. Numbers of classes may be of any integer
-/// type, and torch wants int64.
-TensorPtr loss_of(FortranCall& call, int32_t first) {
-  TensorPtr target = call.tensor(first + 1);
-  const std::string_view name = call.function();
-  if ((name == "cross_entropy" || name == "nll_loss") && !facts_of(target).is_inexact())
-    target = call.result_of("Tensor.to", {{target}, {std::string("int64"), "dtype"}});
-  TorchArguments given{{call.tensor(first)}, {std::move(target)}};
-  if (std::string reduction = call.text(first + 2); !reduction.empty())
-    given.push_back({std::move(reduction), "reduction"});
-  return call.result_of(concat("nn.functional.", name), given);
-}
-
-TorchValue loss(FortranCall& call) { return loss_of(call, 0); }
-
-TorchValue assigned_loss(FortranCall& call) {
-  assign(call.tensor(0), loss_of(call, 1));
-  return {};
-}
-
-/// The same for the gradient of another tensor.
-TorchValue assigned_gradient(FortranCall& call) {
-  assign(call.tensor(0), present_gradient(call.tensor(1)));
-  return {};
+TorchValue loss(FortranCall& call) {
+  return loss_of(call.function(), call.tensor(0), call.tensor(1), call.text(2), call.same_layout());
 }
 
 /// Overwrite the gradient with zeros, if there is one.
@@ -301,15 +338,6 @@ TorchValue set_requires_grad(FortranCall& call) {
   return {};
 }
 
-/// Compute gradients; the graph goes unless it is to stay.
-TorchValue backward(FortranCall& call) {
-  TorchArguments given{{call.tensor(0)}};
-  if (call.has(2)) given.push_back({call.tensor(2)});
-  given.push_back({call.logical(1), "retain_graph"});
-  call.call("Tensor.backward", given);
-  return {};
-}
-
 struct Entry {
   std::string_view name;
   FortranFunction function;
@@ -328,15 +356,10 @@ constexpr Entry functions[] = {{"create", create},
                                {"slice", slice},
                                {"strides", strides},
                                {"overwrite", overwritten},
-                               {"assign", assigned},
-                               {"assign_result", assigned_result},
                                {"loss", loss},
-                               {"assign_loss", assigned_loss},
-                               {"assign_grad", assigned_gradient},
                                {"clear_grad", clear_gradient},
                                {"zero_grad", forget_gradient},
-                               {"set_requires_grad", set_requires_grad},
-                               {"backward", backward}};
+                               {"set_requires_grad", set_requires_grad}};
 
 /// "reduce.sum" of "fortran.reduce.sum"; empty for other names.
 std::string_view without_room(std::string_view name) noexcept {

@@ -112,8 +112,8 @@ TensorPtr named_at(int64_t handle) {
 
 TensorPtr tensor_at(int64_t handle) {
   const TensorPtr& tensor = tensors().at(handle).tensor;
-  TensorPtr now = tensor->now();
-  return now ? now : tensor;
+  if (TensorPtr now = tensor->now()) return now;
+  return tensor;
 }
 
 TensorPtr find_tensor(int64_t handle) noexcept {

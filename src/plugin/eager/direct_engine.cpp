@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 /// libtorch as the engine of tensors.
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/sum.h>
+
 #include <atomic>
 #include <utility>
 
 #include "plugin/direct_tensor.hpp"
 #include "plugin/eager/eager_tensor.hpp"
-#include "plugin/eager/functions.hpp"
+#include "plugin/eager/own_functions.hpp"
 #include "plugin/failure.hpp"
 #include "plugin/parts.hpp"
 #include "plugin/scalars.hpp"
@@ -15,18 +20,14 @@
 namespace fpt::direct {
 namespace {
 
-/// What a storage on memory of the caller has in place of an owner.
-struct OnMemory {
-  uint64_t number;
-};
-
 std::atomic<uint64_t> latest_on_memory{0};
 
-void end_on_memory(void* ended) { delete static_cast<OnMemory*>(ended); }
+/// Of a storage on memory of the caller, which has a number in place of an owner.
+void end_on_memory(void* /*number*/) {}
 
 MemoryOwner owner_for_torch(std::shared_ptr<void> owner) {
   using Owner = std::shared_ptr<void>;
-  if (!owner) return MemoryOwner(new OnMemory{++latest_on_memory}, end_on_memory);
+  if (!owner) return MemoryOwner(reinterpret_cast<void*>(++latest_on_memory), end_on_memory);
   return MemoryOwner(new Owner(std::move(owner)), [](void* ended) { delete static_cast<Owner*>(ended); });
 }
 
@@ -139,7 +140,7 @@ class DirectEngine : public Engine {
     const Held held = at_tensor_of(tensor);
     if (!held->defined() || !held->has_storage()) return false;
     const at::DataPtr& memory = held->storage().data_ptr();
-    return memory.get_deleter() == end_on_memory && static_cast<const OnMemory*>(memory.get_context())->number > after;
+    return memory.get_deleter() == end_on_memory && reinterpret_cast<uint64_t>(memory.get_context()) > after;
   }
 
   TensorPtr operate(int32_t operation, Tensor* left, Tensor* right, const fpt_arg* scalar, bool same_layout) override {
@@ -150,6 +151,30 @@ class DirectEngine : public Engine {
                                : !left ? computed_from_right(operation, number_of(*scalar), *second)
                                        : computed(operation, *first, *second),
                                same_layout);
+    } catch (...) {
+      rethrow_as_python();
+    }
+  }
+
+  TensorPtr values(int32_t what, Tensor& first, Tensor* second, int32_t reduction) override {
+    if (at::impl::torch_function_mode_enabled()) return nullptr;
+    const Held tensor = at_tensor_of(first), target = second ? at_tensor_of(*second) : Held();
+    const auto made = [&](at::Tensor result) { return direct::tensor_of(std::move(result), first.same_layout()); };
+    try {
+      if (what == FPT_SUM) return made(at::sum(*tensor));
+      if (what == FPT_MEAN) return made(at::mean(*tensor));
+      // Python warns of a target of another shape
+      if (what != FPT_MSE_LOSS || tensor->sizes() != target->sizes()) return nullptr;
+      return made(at::mse_loss(*tensor, *target, reduction));
+    } catch (...) {
+      rethrow_as_python();
+    }
+  }
+  bool backward(Tensor& tensor, Tensor* gradient, bool keeps_graph) override {
+    if (at::impl::torch_function_mode_enabled()) return false;
+    try {
+      direct::compute_gradients(*at_tensor_of(tensor), gradient ? *at_tensor_of(*gradient) : at::Tensor(), keeps_graph);
+      return true;
     } catch (...) {
       rethrow_as_python();
     }

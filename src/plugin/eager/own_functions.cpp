@@ -46,14 +46,7 @@ c10::IValue set_gradient(FunctionCall& call, const std::string&) {
 c10::IValue backward(FunctionCall& call, const std::string&) {
   const std::size_t last = call.count() - 1;
   if (last < 1 || last > 2 || call.names[last] != "retain_graph" || !call.values[last].isBool()) throw NotHere();
-  const at::Tensor gradient = last == 2 ? call.tensor(1) : at::Tensor();
-  stay_with_first_engine();
-  try {
-    call.tensor(0).backward(gradient, /*retain_graph=*/call.values[last].toBool());
-  } catch (const std::exception&) {
-    if (python_is_started()) python_side().throw_raised();  // a function or a hook of Python has a part in the graph
-    throw;
-  }
+  compute_gradients(call.tensor(0), last == 2 ? call.tensor(1) : at::Tensor(), call.values[last].toBool());
   return {};
 }
 
@@ -79,6 +72,16 @@ Own function_in(const Entry (&entries)[size], std::string_view name) noexcept {
 }
 
 }  // namespace
+
+void compute_gradients(const at::Tensor& tensor, const at::Tensor& gradient, bool keeps_graph) {
+  stay_with_first_engine();
+  try {
+    tensor.backward(gradient, keeps_graph);
+  } catch (const std::exception&) {
+    if (python_is_started()) python_side().throw_raised();  // a function or a hook of Python has a part in the graph
+    throw;
+  }
+}
 
 Own own_function(std::string_view name) noexcept { return function_in(own_functions, name); }
 

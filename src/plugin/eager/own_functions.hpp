@@ -11,4 +11,7 @@ Own own_function(std::string_view name) noexcept;
 /// Of torch.nn.functional.
 Own own_network_function(std::string_view name) noexcept;
 
+/// Compute gradients from that of a tensor, which is undefined for a tensor of one element.
+void compute_gradients(const at::Tensor& tensor, const at::Tensor& gradient, bool keeps_graph);
+
 }  // namespace fpt::direct

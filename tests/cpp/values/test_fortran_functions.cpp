@@ -80,6 +80,9 @@ class FortranFunctions : public testing::TestWithParam<int32_t> {
                                      1, nullptr, nullptr, layout())));
     return wanted;
   }
+  static test::Outcome let(int32_t what, fpt_tensor target, fpt_tensor first, fpt_tensor second = 0, int32_t how = 1) {
+    return outcome(fpt_tensor_let(what, target, first, second, how));
+  }
   void want_gradients(fpt_tensor tensor) { EXPECT_OK(call("fortran.set_requires_grad", {of(tensor), in(true)})); }
   fpt_tensor gradient_of(fpt_tensor tensor) {
     EXPECT_EQ(fpt_tensor_gradient(tensor, &made()), FPT_OK);
@@ -87,7 +90,8 @@ class FortranFunctions : public testing::TestWithParam<int32_t> {
   }
   Doubles gradient(fpt_tensor tensor) { return values(gradient_of(tensor)); }
   void go_back(fpt_tensor tensor) {
-    EXPECT_OK(call("fortran.backward", {of(result("fortran.reduce.sum", {of(tensor), in(false)})), in(false)}));
+    const fpt_tensor sum = result("fortran.reduce.sum", {of(tensor), in(false)});
+    EXPECT_OK(outcome(fpt_tensor_backward(sum, nullptr, 0)));
   }
 
   ~FortranFunctions() override {
@@ -228,16 +232,16 @@ TEST_P(FortranFunctions, AssignValuesGraphAndRequiresGrad) {
   const fpt_tensor source = computed({2, 3}, {2}), target = computed({0, 0}, {2});
   want_gradients(source);
   for (const double factor : {2.0, 3.0}) {
-    EXPECT_OK(call("fortran.assign", {of(target), of(result("mul", {of(source), in(factor)}))}));
+    EXPECT_OK(let(FPT_VALUES, target, result("mul", {of(source), in(factor)})));
     EXPECT_EQ(values(target), (Doubles{2 * factor, 3 * factor}));
     EXPECT_TRUE(has_graph(target));
     EXPECT_OK(call("fortran.clear_grad", {of(source)}));
     go_back(target);
     EXPECT_EQ(gradient(source), (Doubles{factor, factor})) << "the graph of the assignment before is gone";
   }
-  EXPECT_OK(call("fortran.assign", {of(target), of(computed({1, 1}, {2}))}));
+  EXPECT_OK(let(FPT_VALUES, target, computed({1, 1}, {2})));
   EXPECT_FALSE(has_graph(target));
-  EXPECT_OK(call("fortran.assign", {of(source), of(computed({5, 5}, {2}))}));
+  EXPECT_OK(let(FPT_VALUES, source, computed({5, 5}, {2})));
   EXPECT_EQ(values(source), (Doubles{5, 5}));
   EXPECT_FALSE(has_graph(source));
 }
@@ -245,9 +249,9 @@ TEST_P(FortranFunctions, AssignValuesGraphAndRequiresGrad) {
 TEST_P(FortranFunctions, AssignWithinAMemory) {
   const fpt_tensor memory = tensor({0, 1, 2, 3}, {4});
   const auto part = [&](int first, int last) {
-    return of(result("fortran.slice", {of(memory), in(1), in(first), in(1), in(last)}));
+    return result("fortran.slice", {of(memory), in(1), in(first), in(1), in(last)});
   };
-  EXPECT_OK(call("fortran.assign", {part(2, 4), part(1, 3)}));
+  EXPECT_OK(let(FPT_VALUES, part(2, 4), part(1, 3)));
   EXPECT_EQ(values(memory), (Doubles{0, 0, 1, 2}));
 }
 
@@ -274,19 +278,60 @@ TEST_P(FortranFunctions, AGradientIsTheOneThatThereIsWhenItIsUsed) {
 TEST_P(FortranFunctions, AssignResultsLossesAndGradients) {
   const fpt_tensor source = computed({1, 3}, {2}), target = computed({0}, {1}), gradients = computed({0, 0}, {2});
   want_gradients(source);
-  EXPECT_OK(call("fortran.assign_result.mean", {of(target), of(source)}));
+  EXPECT_OK(let(FPT_MEAN, target, source));
   EXPECT_EQ(values(target), (Doubles{2}));
-  EXPECT_OK(call("fortran.assign_loss.mse_loss", {of(target), of(source), of(computed({0, 0}, {2})), in("sum")}));
+  EXPECT_OK(let(FPT_MSE_LOSS, target, source, computed({0, 0}, {2}), 2));
   EXPECT_EQ(values(target), (Doubles{10}));
-  EXPECT_FAILS(call("fortran.assign_grad", {of(gradients), of(source)}), FPT_ERR_ARGUMENT, "there is no gradient yet");
+  EXPECT_FAILS(let(FPT_GRADIENT, gradients, source), FPT_ERR_ARGUMENT, "gradient: there is no gradient yet");
   EXPECT_OK(call("fortran.clear_grad", {of(source)}));
   go_back(target);
-  EXPECT_OK(call("fortran.assign_grad", {of(gradients), of(source)}));
+  EXPECT_OK(let(FPT_GRADIENT, gradients, source));
   EXPECT_EQ(values(gradients), (Doubles{2, 6}));
   EXPECT_OK(call("fortran.clear_grad", {of(source)}));
   EXPECT_EQ(gradient(source), (Doubles{0, 0}));
   EXPECT_OK(call("fortran.zero_grad", {of(source)}));
-  EXPECT_FAILS(call("fortran.assign_grad", {of(gradients), of(source)}), FPT_ERR_ARGUMENT, "there is no gradient yet");
+  EXPECT_FAILS(let(FPT_GRADIENT, gradients, source), FPT_ERR_ARGUMENT, "gradient: there is no gradient yet");
+}
+
+TEST_P(FortranFunctions, LossesAreThoseOfTheirNames) {
+  const fpt_tensor values = computed({1, 4, 2, 2, 0, 3}, {3, 2}), one = computed({0}, {1});
+  const fpt_tensor target = computed({0, 1, 0, 1, 1, 1}, {3, 2}), all = computed(Doubles(6), {3, 2});
+  for (const int32_t how : {1, 2}) {
+    const fpt_tensor by_name = result("fortran.loss.mse_loss", {of(values), of(target), in(how == 1 ? "mean" : "sum")});
+    EXPECT_OK(let(FPT_MSE_LOSS, one, values, target, how));
+    EXPECT_EQ(this->values(one), this->values(by_name));
+  }
+  EXPECT_OK(let(FPT_MSE_LOSS, all, values, target, 0));
+  EXPECT_EQ(this->values(all), (Doubles{1, 9, 4, 1, 1, 4}));
+  EXPECT_OK(let(FPT_CROSS_ENTROPY, one, values, target, 2));
+  EXPECT_EQ(this->values(one), this->values(result("fortran.loss.cross_entropy", {of(values), of(target), in("sum")})));
+  EXPECT_OK(let(FPT_SUM, one, values));
+  EXPECT_EQ(this->values(one), (Doubles{12}));
+}
+
+TEST_P(FortranFunctions, RefuseToLetATensorHaveWhatIsNotThere) {
+  const fpt_tensor tensor = computed({1, 2}, {2}), other = computed({1, 2, 3}, {3});
+  EXPECT_FAILS(let(FPT_CROSS_ENTROPY + 1, tensor, tensor), FPT_ERR_ARGUMENT, "there are no values 6");
+  EXPECT_FAILS(let(-1, tensor, tensor), FPT_ERR_ARGUMENT, "there are no values -1");
+  EXPECT_FAILS(let(FPT_MSE_LOSS, tensor, tensor, tensor, 3), FPT_ERR_ARGUMENT, "there is no reduction 3");
+  EXPECT_FAILS(let(FPT_MSE_LOSS, tensor, tensor), FPT_ERR_NOT_LOADED, "the loss has no target");
+  EXPECT_FAILS(let(FPT_VALUES, 0, tensor), FPT_ERR_NOT_LOADED, "this is not a tensor with contents yet");
+  const test::Outcome unlike = let(FPT_MSE_LOSS, tensor, tensor, other);
+  EXPECT_FAILS(unlike, FPT_ERR_PYTHON, "mse_loss: RuntimeError: The size of tensor a");
+  EXPECT_FAILS(unlike, FPT_ERR_PYTHON, "\n  first: float64 (2,)\n  second: float64 (3,)");
+  const fpt_tensor none = 0;
+  EXPECT_FAILS(outcome(fpt_tensor_backward(tensor, &none, 0)), FPT_ERR_NOT_LOADED, "not a tensor with contents yet");
+  EXPECT_FAILS(outcome(fpt_tensor_backward(tensor, nullptr, 0)), FPT_ERR_PYTHON, "backward: RuntimeError: ");
+}
+
+TEST_P(FortranFunctions, GradientsFromAGivenOneAndAgainFromTheGraph) {
+  const fpt_tensor source = computed({1, 3}, {2}), given = computed({2, 5}, {2});
+  want_gradients(source);
+  const fpt_tensor square = result("mul", {of(source), of(source)});
+  EXPECT_OK(outcome(fpt_tensor_backward(square, &given, 1)));
+  EXPECT_OK(outcome(fpt_tensor_backward(square, &given, 0)));
+  EXPECT_EQ(gradient(source), (Doubles{8, 60}));
+  EXPECT_FAILS(outcome(fpt_tensor_backward(square, &given, 0)), FPT_ERR_PYTHON, "a second time");
 }
 
 }  // namespace
