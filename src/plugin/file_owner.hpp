@@ -16,7 +16,7 @@ namespace fpt::direct {
 FPT_API void refuse_other_rank(const std::string& file);
 
 /// Ranks that all go on from the file of one draw the same random numbers. As checkpoint/base.py says it.
-FPT_API void warn_of_other_rank(const std::string& description, const std::string& file, Rank own);
+void warn_of_other_rank(const std::string& description, const std::string& file, Rank own);
 
 /// Have another zip archive, which is complete, tell that in its comment. Outside of a job it stays as it is.
 FPT_API void sign_archive(std::ostream& archive);
