@@ -38,7 +38,7 @@ for _ in range(100_000):
         ({"a": torch.zeros(1, device="meta")}, "meta"),
         ({"a": DEEP}, "nested too deeply"),
         ({"a": SPAWNED}, "values/a is of type numpy.random._generator.Generator that has spawned others"),
-        ({"a": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])}, "values/a is of type Tensor, a tensor with"),
+        ({"a": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])}, "values/a is of type Tensor, a tensor"),
         ({"a": {torch.nn.Linear(1, 1)}}, "values/a/0 is of type torch.nn.modules.linear.Linear"),
         ({"a": torch.masked.masked_tensor(torch.ones(1), torch.tensor([True]))}, "behaviour of its own"),
     ],

@@ -141,10 +141,10 @@ class Check:
             )
         return all(near) and self._changes_the_same(where, inputs, given[0], mine)
 
-    def _changes_the_same(self, where: str, inputs: Sequence[Any], network: Sequence[Any], found: Sequence[Any]) -> bool:
-        """What the network and the file have made of inputs; False where the file leaves one that the network changes."""
+    def _changes_the_same(self, where: str, *inputs: Sequence[Any]) -> bool:
+        """Inputs before, after the network and after the file; False where only the network has changed one."""
         fine = True
-        for number, (before, there, here) in enumerate(zip(inputs, network, found), 1):
+        for number, (before, there, here) in enumerate(zip(*inputs), 1):
             if not _differs(there, before):
                 continue
             text = f"{where}: the network changes input {number} in place"
