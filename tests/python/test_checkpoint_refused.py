@@ -23,6 +23,8 @@ Sample = collections.namedtuple("Sample", "x y")
 # ---- what cannot be kept
 
 
+SPAWNED = np.random.default_rng(1)
+SPAWNED.spawn(1)
 DEEP = []
 for _ in range(100_000):
     DEEP = [DEEP]
@@ -35,6 +37,8 @@ for _ in range(100_000):
         ({"a": np.array([None])}, "values/a is a NumPy array of object"),
         ({"a": torch.zeros(1, device="meta")}, "meta"),
         ({"a": DEEP}, "nested too deeply"),
+        ({"a": SPAWNED}, "values/a is of type numpy.random._generator.Generator that has spawned others"),
+        ({"a": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])}, "values/a is of type Tensor, a tensor"),
         ({"a": {torch.nn.Linear(1, 1)}}, "values/a/0 is of type torch.nn.modules.linear.Linear"),
         ({"a": torch.masked.masked_tensor(torch.ones(1), torch.tensor([True]))}, "behaviour of its own"),
     ],

@@ -56,6 +56,25 @@ MODEL = """
             if (x > 5).all():
                 raise ValueError("too large")
             return x
+    class Doubling(torch.nn.Module):
+        def forward(self, x):
+            return x.mul_(2) + 1
+    class Restrained(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if torch.compiler.is_exporting() else x.mul_(2)
+    class Noisy(torch.nn.Module):
+        def forward(self, x):
+            return x + torch.rand_like(x)
+    class Counting(torch.nn.Module):
+        calls = 0
+        def forward(self, x):
+            self.calls += 1
+            return x * self.calls
+    class Turned(torch.nn.Module):
+        def forward(self, x):
+            return x.T.double() if torch.compiler.is_exporting() else x
+    turned = Turned()
+    doubling, restrained, noisy, counting = Doubling(), Restrained(), Noisy(), Counting()
     dry, index, rows, far, faint, guarded = Dry(), Index(), Rows(), Far(), Faint(1), Guarded()
     positive, negative = Kept(1), Kept(-1)
 """
@@ -139,3 +158,32 @@ def test_a_file_that_differs_leaves_the_older_one(command, tmp_path, to):
     assert code == 1 and "the file of that name is still the older one" in told
     assert (tmp_path / "good").read_text() == "good"
     assert sorted(name for name in os.listdir(tmp_path) if name != "__pycache__") == ["good", "model.py"]
+
+
+# ---- networks that do more than give results
+
+
+@pytest.mark.parametrize("to", ["pt", "pt2"])
+def test_a_network_that_changes_its_input_is_compared_with_the_same_input(command, to):
+    code, told = command("doubling", "--to", to)
+    assert code == 0 and "check: the network changes input 1 in place, so does the file: pass it with torch_out" in told
+
+
+def test_a_file_that_leaves_an_input_which_the_network_changes_differs(command, tmp_path):
+    code, told = command("restrained", "--to", "pt2")
+    assert code == 1 and "check: result 1: max error 0.0e+00, tolerance 1.0e-05: ok" in told
+    assert "check: the network changes input 1 in place, and the file does not: FAILED. Let it change x.clone()" in told
+    assert not (tmp_path / "model.pt2").exists()
+
+
+@pytest.mark.parametrize("name", ["noisy", "counting"])
+def test_a_network_with_other_results_in_each_call_is_said_to_have_them(command, name):
+    code, told = command(name, "--to", "pt2")
+    assert code == 1 and "the network gives other results when it is called again: it draws random numbers" in told
+    code, told = command("positive", "--to", "pt2")
+    assert code == 1 and "called again" not in told
+
+
+def test_a_result_of_another_type_or_shape_is_said_to_be_so(command):
+    code, told = command("turned", "--to", "pt2")
+    assert code == 1 and "check: result 1 is float64 of shape (3, 4), not float32 of shape (4, 3): FAILED" in told

@@ -4,7 +4,7 @@
 import pytest
 import torch
 
-from ftn_pytorch.kit import priorities
+from ftn_pytorch.kit import Replay, priorities
 from ftn_pytorch.kit.priorities import Priorities
 
 CAPACITIES = [1, 2, 32, 33, 1024, 1025, 40_000]
@@ -48,3 +48,9 @@ def test_rounding_leads_to_no_row_that_is_not_there(there, mass, monkeypatch):
     monkeypatch.setattr(priorities.torch, "rand", lambda *shape, **_: torch.full(shape, mass, dtype=torch.float64))
     (row,) = tree.draw(1, torch.Generator())
     assert row == (0 if mass == 0 else there - 1)
+
+
+def test_no_rows_have_no_weights():
+    replay = Replay(4, kind="prioritised")
+    replay.add(torch.zeros(2, 1))
+    assert torch.equal(replay.weights(replay.draw(0)), torch.empty(0, dtype=torch.float64))

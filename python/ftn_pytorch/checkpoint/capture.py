@@ -164,8 +164,9 @@ class Collector(Encoder):
                 return {TAG: "generator", "type": kind, "state": self.encode_state(access.get(), path)}
             if not (self._is_whole or self._is_within_state):
                 return self._remade(value, path)
-            if self._is_within_state or self._is_replaced:
-                raise Unstorable(f"{path} is {type_of(value)}")
+            untold = " that has spawned others, which its state leaves out" if random_states.spawned_by(value) else ""
+            if self._is_within_state or self._is_replaced or untold:
+                raise Unstorable(f"{path} is {type_of(value)}{untold}")
             return self.with_state(value, path)
         if user_objects.is_plain(type(value)):
             return self._instance(value, path)

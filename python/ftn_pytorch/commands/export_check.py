@@ -17,7 +17,7 @@ from ..script import results
 from ..script.conventions import FORWARD
 from ..script.framework import NUMPY
 from ..system import files
-from ..values import as_tensor
+from ..values import as_tensor, dtype_name
 from . import differences
 from .example_inputs import InputSpec
 
@@ -115,12 +115,14 @@ class Check:
         where = f"check{size or (f' with {numbers}' if numbers else '')}"
         inputs = [like(numbers, spec.example(self._torch, rows)) for spec in self._specs]
         try:
-            wanted = [each(inputs) for each in self._references]
+            given = [_copied(inputs) for _ in self._references]
+            wanted = [each(mine) for each, mine in zip(self._references, given)]
         except Exception as failure:
             print(f"{where}: not made, as the script refuses them: {summary(failure)}", file=sys.stderr)
             return True
         try:
-            found = _by_name(self._forward(*([each.numpy() for each in inputs] if self._in_numpy else inputs)))
+            mine = _copied(inputs)
+            found = _by_name(self._forward(*([each.numpy() for each in mine] if self._in_numpy else mine)))
         except Exception as failure:
             if rows == 1 or not must_run:
                 # Compiled convolutions want two, and the file is right for those who never pass one.
@@ -131,7 +133,27 @@ class Check:
             print(f"{where}: FAILED: {summary(failure)}{fixed}", file=sys.stderr)
             return False
         near = [self._is_near(where, each.title, one, found) for each, one in zip(self._references, wanted)]
-        return all(near)
+        if not all(near) and any(map(_differs, self._references[0](_copied(inputs)).values(), wanted[0].values())):
+            print(
+                f"{where}: the network gives other results when it is called again: it draws random numbers, or keeps "
+                "something from one call to the next",
+                file=sys.stderr,
+            )
+        return all(near) and self._changes_the_same(where, inputs, given[0], mine)
+
+    def _changes_the_same(self, where: str, *inputs: Sequence[Any]) -> bool:
+        """Inputs before, after the network and after the file; False where only the network has changed one."""
+        fine = True
+        for number, (before, there, here) in enumerate(zip(*inputs), 1):
+            if not _differs(there, before):
+                continue
+            text = f"{where}: the network changes input {number} in place"
+            if _differs(here, before):
+                print(f"{text}, so does the file: pass it with torch_out, or let the network change x.clone()")
+            else:
+                print(f"{text}, and the file does not: FAILED. Let it change x.clone()", file=sys.stderr)
+                fine = False
+        return fine
 
     def _is_near(self, where: str, title: str, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
         if len(wanted) != len(found):
@@ -145,6 +167,11 @@ class Check:
             limit = limit if self._tolerance is None else self._tolerance
             if title:  # of another type, as was asked for
                 value, expected = self._wide(value), self._wide(expected)
+            kinds = [f"{dtype_name(each)} of shape {tuple(each.shape)}" for each in (value, expected)]
+            if kinds[0] != kinds[1]:
+                print(f"{where}{title}: result {name} is {kinds[0]}, not {kinds[1]}: FAILED", file=sys.stderr)
+                fine = False
+                continue
             error = differences.between(value, expected).relative
             fine &= error <= limit
             text = f"{where}{title}: result {name}: max error {error:.1e}, tolerance {limit:.1e}"
@@ -155,6 +182,15 @@ class Check:
         if value.is_complex():
             return value.to(self._torch.complex128)
         return value.double() if value.is_floating_point() else value
+
+
+def _copied(inputs: Sequence[Any]) -> list[Any]:
+    """For one call, which may change them in place."""
+    return [each.clone() for each in inputs]
+
+
+def _differs(one: Any, other: Any) -> bool:
+    return differences.between(as_tensor(one), as_tensor(other)).absolute > 0
 
 
 def _by_name(result: Any) -> Mapping[str, Any]:

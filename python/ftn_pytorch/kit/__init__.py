@@ -23,6 +23,7 @@ _PLACES = {
     "Rollout": "rollout",
     "Average": "average",
 }
+__all__ = sorted(_PLACES)
 
 
 def __getattr__(name: str) -> Any:
@@ -33,4 +34,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_PLACES)
+    return __all__

@@ -181,6 +181,8 @@ class Replay(Dataset):
         """
         priorities = self._prioritised()
         rows = as_tensor(rows)
+        if not rows.numel():
+            return torch.empty_like(rows, dtype=torch.float64)
         self._check_rows(rows)
         weights = (priorities.of(rows) / priorities.total() * self._filled()) ** -beta
         return weights / weights.max()

@@ -20,7 +20,7 @@ from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, Mappi
 from typing import Any, NamedTuple
 
 from ..system import private_names
-from . import is_number, loaded, user_objects
+from . import is_number, loaded, random_states, user_objects
 from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots, slots_of
 from .kinds import ATOMS, Kind, base_of, kind_of, of_module, qualities
 from .walk import CLASS_ONLY
@@ -62,7 +62,8 @@ def memory_of(tensor: Any) -> int:
     """Where the memory of a tensor begins, 0 if it has none of its own."""
     torch = loaded("torch")
     try:
-        if torch.nn.parameter.is_lazy(tensor) or tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
+        is_plain = tensor.layout == torch.strided and not (tensor.is_nested or tensor.is_meta)
+        if torch.nn.parameter.is_lazy(tensor) or not is_plain or not tensor.numel():
             return 0
         return tensor.untyped_storage().data_ptr()
     except Exception:  # tensors with behaviour of their own
@@ -276,8 +277,8 @@ def _mark_of(value: Any, kind: Kind) -> Any:
         return tuple(tuple(map(id, group["params"])) for group in value.param_groups)
     if kind is Kind.FUNCTION:
         return value.cache_info() if type(value) is CACHED else getattr(value, "__code__", ...)
-    if kind is Kind.GENERATOR and (seeds := getattr(getattr(value, "bit_generator", None), "seed_seq", None)):
-        return getattr(seeds, "n_children_spawned", 0)
+    if kind is Kind.GENERATOR:
+        return random_states.spawned_by(value)
     return _mark_of_unknown(value) if kind is Kind.UNKNOWN else ...
 
 

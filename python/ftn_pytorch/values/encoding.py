@@ -154,7 +154,7 @@ class Encoder:
 
     def _is_plain_tensor(self, value: Any, path: str) -> bool:
         torch = loaded("torch")
-        if type(value.detach()) is not torch.Tensor:
+        if type(value.detach()) is not torch.Tensor or value.is_nested:
             raise Unstorable(f"{path} is of type {type(value).__qualname__}, a tensor with behaviour of its own")
         if value.is_meta:
             raise Unstorable(f"{path} is a tensor on the device 'meta', which has no numbers")
