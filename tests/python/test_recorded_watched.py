@@ -116,3 +116,35 @@ def test_a_function_that_gives_a_tensor_another_class_is_refused(name):
         for _ in range(6):
             apply(torch.ones(2))
             weight.__class__ = torch.Tensor
+
+
+class Holder:
+    pass
+
+
+def scaled_by(rate):
+    class Scaled:
+        def __call__(self, x):
+            return x * rate
+
+        def set(self, new):
+            nonlocal rate
+            rate = new
+
+    return Scaled()
+
+
+def test_classes_that_share_their_code_are_watched_each():
+    """Also the one that is met when the code of the other has run."""
+    one, holder = scaled_by(2.0), Holder()
+    holder.other = scaled_by(3.0)
+
+    @recorded
+    def step(x):
+        return one(x) + holder.other(x)
+
+    for _ in range(8):
+        assert step(torch.ones(2)).tolist() == [5.0, 5.0]
+    assert step.recording.is_ready
+    holder.other.set(10.0)
+    assert step(torch.ones(2)).tolist() == [12.0, 12.0]

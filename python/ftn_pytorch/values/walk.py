@@ -136,9 +136,10 @@ class Walk:
 
     def ran(self, code: CodeType, space: dict[str, Any]) -> bool:
         """Code was called that looks its names up in ``space``; false if nothing leads to it."""
-        if code in self.codes:
-            return True
+        # Classes of one function that makes them share their code, and so may classes that were met later.
         found = self._methods.pop(code, [])
+        if not found and code in self.codes:
+            return True
         asked = space.get("__getattr__")
         if not found and isinstance(asked, FunctionType) and asked.__code__ is code:
             found = [Edge(space, "__getattr__", asked, "__getattr__", By.GLOBAL)]  # of a module, which C calls
