@@ -2,6 +2,7 @@
 """What a recorded function depends on is held no longer than the function."""
 
 import gc
+import importlib
 import weakref
 
 import numpy as np
@@ -148,3 +149,23 @@ def test_classes_that_share_their_code_are_watched_each():
     assert step.recording.is_ready
     holder.other.set(10.0)
     assert step(torch.ones(2)).tolist() == [12.0, 12.0]
+
+
+def test_modules_of_packages_with_the_same_code_are_watched_each(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    names = ("one_of_equal_modules", "two_of_equal_modules")
+    for name in names:
+        (folder / f"{name}.py").write_text("RATE = 2.0\ndef scaled(x): return x * RATE\n")
+    monkeypatch.syspath_prepend(folder)
+    one, two = map(importlib.import_module, names)
+
+    @recorded
+    def step(x):
+        return one.scaled(x) + two.scaled(x)
+
+    for _ in range(8):
+        assert step(torch.ones(2)).tolist() == [4.0, 4.0]
+    assert step.recording.is_ready
+    two.RATE = 5.0
+    assert step(torch.ones(2)).tolist() == [7.0, 7.0]
