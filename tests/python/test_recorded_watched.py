@@ -169,3 +169,26 @@ def test_modules_of_packages_with_the_same_code_are_watched_each(tmp_path, monke
     assert step.recording.is_ready
     two.RATE = 5.0
     assert step(torch.ones(2)).tolist() == [7.0, 7.0]
+
+
+def test_complex_numbers_are_compared_with_the_signs_of_their_zeros():
+    """On the two sides of a branch cut, as an argument and by a name; what is no number is the same as itself."""
+    held = Holder()
+    held.factor = complex(-1.0, 0.0)
+
+    @recorded
+    def step(x, factor):
+        return torch.sqrt(x * factor) + torch.sqrt(x * held.factor)
+
+    x, above, below = torch.ones(1, dtype=torch.complex64), complex(-1.0, 0.0), complex(-1.0, -0.0)
+    for _ in range(8):
+        assert step(x, above).tolist() == [2j]
+    assert step.recording.is_ready
+    assert step(x, below).tolist() == [0j]
+    held.factor = below
+    assert step(x, above).tolist() == [0j]
+    held.factor = complex("nan")
+    for _ in range(8):
+        held.factor = complex(held.factor.real, held.factor.imag)
+        step(x, above)
+    assert step.recording.is_ready
