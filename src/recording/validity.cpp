@@ -37,13 +37,13 @@ bool is_plain_value(PyObject* object) {
 }
 
 bool is_same_value(PyObject* one, PyObject* other) noexcept {
-  if (one == other) return true;
-  if (Py_TYPE(one) != Py_TYPE(other) || !is_plain_value(one)) return false;
-  if (PyFloat_CheckExact(one))  // 0 and -0 differ, and not a number is the same as itself
-    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(one)) == std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(other));
-  const int equal = PyObject_RichCompareBool(one, other, Py_EQ);
-  if (equal < 0) PyErr_Clear();
-  return equal == 1;
+  if (one == other || Py_TYPE(one) != Py_TYPE(other) || !is_plain_value(one)) return one == other;
+  const auto same = [](double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); };
+  if (PyFloat_CheckExact(one)) return same(PyFloat_AS_DOUBLE(one), PyFloat_AS_DOUBLE(other));
+  if (PyComplex_CheckExact(one))  // 0 and -0 differ, and not a number is the same as itself
+    return same(PyComplex_RealAsDouble(one), PyComplex_RealAsDouble(other)) &&
+           same(PyComplex_ImagAsDouble(one), PyComplex_ImagAsDouble(other));
+  return PyObject_RichCompareBool(one, other, Py_EQ) == 1;  // which cannot fail for these types
 }
 
 bool has_attributes(PyObject* object) noexcept {

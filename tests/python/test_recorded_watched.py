@@ -2,6 +2,7 @@
 """What a recorded function depends on is held no longer than the function."""
 
 import gc
+import importlib
 import weakref
 
 import numpy as np
@@ -116,3 +117,78 @@ def test_a_function_that_gives_a_tensor_another_class_is_refused(name):
         for _ in range(6):
             apply(torch.ones(2))
             weight.__class__ = torch.Tensor
+
+
+class Holder:
+    pass
+
+
+def scaled_by(rate):
+    class Scaled:
+        def __call__(self, x):
+            return x * rate
+
+        def set(self, new):
+            nonlocal rate
+            rate = new
+
+    return Scaled()
+
+
+def test_classes_that_share_their_code_are_watched_each():
+    """Also the one that is met when the code of the other has run."""
+    one, holder = scaled_by(2.0), Holder()
+    holder.other = scaled_by(3.0)
+
+    @recorded
+    def step(x):
+        return one(x) + holder.other(x)
+
+    for _ in range(8):
+        assert step(torch.ones(2)).tolist() == [5.0, 5.0]
+    assert step.recording.is_ready
+    holder.other.set(10.0)
+    assert step(torch.ones(2)).tolist() == [12.0, 12.0]
+
+
+def test_modules_of_packages_with_the_same_code_are_watched_each(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    names = ("one_of_equal_modules", "two_of_equal_modules")
+    for name in names:
+        (folder / f"{name}.py").write_text("RATE = 2.0\ndef scaled(x): return x * RATE\n")
+    monkeypatch.syspath_prepend(folder)
+    one, two = map(importlib.import_module, names)
+
+    @recorded
+    def step(x):
+        return one.scaled(x) + two.scaled(x)
+
+    for _ in range(8):
+        assert step(torch.ones(2)).tolist() == [4.0, 4.0]
+    assert step.recording.is_ready
+    two.RATE = 5.0
+    assert step(torch.ones(2)).tolist() == [7.0, 7.0]
+
+
+def test_complex_numbers_are_compared_with_the_signs_of_their_zeros():
+    """On the two sides of a branch cut, as an argument and by a name; what is no number is the same as itself."""
+    held = Holder()
+    held.factor = complex(-1.0, 0.0)
+
+    @recorded
+    def step(x, factor):
+        return torch.sqrt(x * factor) + torch.sqrt(x * held.factor)
+
+    x, above, below = torch.ones(1, dtype=torch.complex64), complex(-1.0, 0.0), complex(-1.0, -0.0)
+    for _ in range(8):
+        assert step(x, above).tolist() == [2j]
+    assert step.recording.is_ready
+    assert step(x, below).tolist() == [0j]
+    held.factor = below
+    assert step(x, above).tolist() == [0j]
+    held.factor = complex("nan")
+    for _ in range(8):
+        held.factor = complex(held.factor.real, held.factor.imag)
+        step(x, above)
+    assert step.recording.is_ready

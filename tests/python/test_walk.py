@@ -16,6 +16,7 @@ import weakref
 
 import pytest
 
+from ftn_pytorch.values import held
 from ftn_pytorch.values.walk import By, Kind, Walk, kind_of
 
 torch = pytest.importorskip("torch")
@@ -188,3 +189,14 @@ def test_objects_that_hold_themselves():
     made = Trainer()
     made.history.append(made)
     assert edges(made)["root.history[1]"].value is made
+
+
+def test_what_has_no_fields_is_not_taken_for_who_has_them():
+    """Places are known by the identity of fields: that of none must not become that of a dict made afterwards."""
+
+    class Slotted:
+        __slots__ = ("count",)
+
+    known = {id(held.fields_of(Slotted())) for _ in range(3)}
+    made = [{} for _ in range(200)]
+    assert known.isdisjoint(map(id, made)) and held.fields_of(Slotted()) == {}

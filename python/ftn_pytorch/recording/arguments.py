@@ -129,7 +129,9 @@ def _described(value: Any) -> tuple:
         return type(value), shape, value.dtype, value.device, value.requires_grad, value.is_inference()
     if isinstance(value, float):
         return type(value), value.hex()
-    return type(value), value if isinstance(value, (int, complex, str, bytes)) else id(value)
+    if isinstance(value, complex):
+        return type(value), value.real.hex(), value.imag.hex()
+    return type(value), value if isinstance(value, (int, str, bytes)) else id(value)
 
 
 def is_followed(args: tuple, named: dict[str, Any]) -> bool:

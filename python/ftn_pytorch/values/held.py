@@ -15,6 +15,8 @@ from . import loaded
 
 CACHED = type(functools.lru_cache(lambda: None))
 EMPTY = object()
+_NO_FIELDS: dict[str, Any] = {}
+"""Always empty, and always there: by its identity it is known from the fields of others."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w -]*")
 _LINK = "_lru_list_elem"
 
@@ -85,12 +87,12 @@ def class_of(fields: dict[Any, Any]) -> type | None:
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """The ``__dict__`` of a value itself, without running code of its class; an empty one if it has none."""
+    """The ``__dict__`` of a value itself, without running code of its class; ``_NO_FIELDS`` if it has none."""
     try:
         fields = object.__getattribute__(value, "__dict__")
     except AttributeError:
-        return {}
-    return fields if type(fields) is dict else {}
+        return _NO_FIELDS
+    return fields if type(fields) is dict else _NO_FIELDS
 
 
 def slots(kind: type) -> Iterator[str]:

@@ -86,13 +86,12 @@ class Walk:
         """Code on the way, without that of installed packages."""
         self.entered: dict[int, tuple[Any, str, Kind]] = {}
         """Each value that was entered, with the path by which it was first reached."""
-        self._is_narrow = is_narrow
-        self._skipped = skipped
-        self._enters = enters
-        self._is_dotted = is_dotted
+        self._is_narrow, self._is_dotted = is_narrow, is_dotted
+        self._skipped, self._enters = skipped, enters
         self._aside: dict[int, dict[Any, Edge]] = {}
         """By the identity of an object, a class or a module."""
         self._methods: dict[CodeType, list[Edge]] = {}
+        self._spaces: dict[tuple[CodeType, int], dict[str, Any]] = {}
         self._modules: dict[int, tuple[ModuleType, set[str]]] = {}
         self._todo: deque[tuple[Any, str]] = deque()
         pairs = roots.items() if isinstance(roots, Mapping) else roots
@@ -136,9 +135,10 @@ class Walk:
 
     def ran(self, code: CodeType, space: dict[str, Any]) -> bool:
         """Code was called that looks its names up in ``space``; false if nothing leads to it."""
-        if code in self.codes:
-            return True
+        # Classes of one function that makes them share their code, and so may classes that were met later.
         found = self._methods.pop(code, [])
+        if not found and code in self.codes:
+            return True
         asked = space.get("__getattr__")
         if not found and isinstance(asked, FunctionType) and asked.__code__ is code:
             found = [Edge(space, "__getattr__", asked, "__getattr__", By.GLOBAL)]  # of a module, which C calls
@@ -147,8 +147,9 @@ class Walk:
 
     def ran_in_package(self, code: CodeType, space: dict[str, Any]) -> None:
         """Code of an installed package was called: what it looks up there may change, other than code."""
-        if code in self.codes:
+        if (code, id(space)) in self._spaces:  # equal code may stand in two modules
             return
+        self._spaces[code, id(space)] = space
         self.codes.add(code)
         found = space.get(code.co_name)
         if isinstance(found, FunctionType) and found.__code__ is code:
