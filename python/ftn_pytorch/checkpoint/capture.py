@@ -164,7 +164,7 @@ class Collector(Encoder):
                 return {TAG: "generator", "type": kind, "state": self.encode_state(access.get(), path)}
             if not (self._is_whole or self._is_within_state):
                 return self._remade(value, path)
-            untold = " that has spawned others, which its state leaves out" if random_states.spawned_by(value) else ""
+            untold = " that has spawned others, which its state leaves out" if contents.spawned_by(value) else ""
             if self._is_within_state or self._is_replaced or untold:
                 raise Unstorable(f"{path} is {type_of(value)}{untold}")
             return self.with_state(value, path)

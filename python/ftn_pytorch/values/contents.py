@@ -20,7 +20,7 @@ from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, Mappi
 from typing import Any, NamedTuple
 
 from ..system import private_names
-from . import is_number, loaded, random_states, user_objects
+from . import is_number, loaded, user_objects
 from .held import CACHED, EMPTY, content, dict_of_class, fields_of, fields_of_modules, slots, slots_of
 from .kinds import ATOMS, Kind, base_of, kind_of, of_module, qualities
 from .walk import CLASS_ONLY
@@ -261,6 +261,12 @@ def mark_of(value: Any, kind: Kind) -> Any:
         return None
 
 
+def spawned_by(generator: Any) -> int:
+    """How many others a generator of NumPy has made, which its state does not tell."""
+    seeds = getattr(getattr(generator, "bit_generator", None), "seed_seq", None)
+    return getattr(seeds, "n_children_spawned", 0)
+
+
 def _mark_of(value: Any, kind: Kind) -> Any:
     if kind is Kind.TENSOR:
         return _mark_of_tensor(value)
@@ -278,7 +284,7 @@ def _mark_of(value: Any, kind: Kind) -> Any:
     if kind is Kind.FUNCTION:
         return value.cache_info() if type(value) is CACHED else getattr(value, "__code__", ...)
     if kind is Kind.GENERATOR:
-        return random_states.spawned_by(value)
+        return spawned_by(value)
     return _mark_of_unknown(value) if kind is Kind.UNKNOWN else ...
 
 

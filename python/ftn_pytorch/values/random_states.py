@@ -63,12 +63,6 @@ def to_tensor(data: bytes) -> Any:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8).clone()
 
 
-def spawned_by(generator: Any) -> int:
-    """How many others a generator of NumPy has made, which its state does not tell."""
-    seeds = getattr(getattr(generator, "bit_generator", None), "seed_seq", None)
-    return getattr(seeds, "n_children_spawned", 0)
-
-
 def kind_of_generator(generator: Any) -> str | None:
     """What ``made`` needs to know of a generator, None for one that it cannot make."""
     numpy, torch = loaded("numpy"), loaded("torch")
