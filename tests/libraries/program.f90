@@ -3,19 +3,10 @@
 !>
 !>     libraries_NAME <path> <file>...    prints the numbers as words, or status and text of what was refused
 program libraries
-   use, intrinsic :: iso_c_binding, only : c_int
    use, intrinsic :: iso_fortran_env, only : int64, real64
    use ftn_pytorch
+   use played_ranks, only : ranks_begin
    implicit none
-
-   interface
-      function ranks_begin(n) bind(c) result(rank)
-         import :: c_int
-         implicit none
-         integer(c_int), value :: n
-         integer(c_int) :: rank
-      end function ranks_begin
-   end interface
 
    integer :: i, stat
    character(200) :: path, file
